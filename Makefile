@@ -1,0 +1,48 @@
+# snowflake: Snowflake IDs for PostgreSQL
+#
+#   make, make install      build and install with the pg_config on the PATH
+#                           (another one: make PG_CONFIG=/path/to/pg_config)
+#   make installcheck       tests against the running server of PGHOST and so on,
+#                           which has to preload snowflake and have a machine ID
+#   make unit               tests of src/core alone; needs no PostgreSQL server
+
+EXTENSION = snowflake
+VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake.control)
+DATA = snowflake--1.0.sql
+
+CORE_OBJS = src/core/instant.o src/core/layout.o src/core/layout_parse.o \
+	src/core/lease.o src/core/sequence_range.o
+MODULE_big = snowflake
+OBJS = $(CORE_OBJS) src/ceiling.o src/decode.o src/encode.o src/generator.o \
+	src/layout_argument.o src/layouts.o src/machine.o src/nextval.o \
+	src/settings.o src/shared.o src/snowflake.o src/wait.o
+PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(VERSION)"'
+
+REGRESS = setup layouts decode encode boundary generator settings permissions errors
+ISOLATION = sessions
+ISOLATION_OPTS = --load-extension=snowflake
+TAP_TESTS = 1
+
+UNIT_TESTS = $(patsubst %.c,%,$(wildcard test/unit/test_*.c))
+EXTRA_CLEAN = $(UNIT_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# The core knows no PostgreSQL: it is compiled as C99 and without the include
+# paths, so that an #include of a server header does not even build.
+$(CORE_OBJS): override CPPFLAGS =
+$(CORE_OBJS): override CFLAGS += -std=c99 -pedantic
+
+# Any header may matter to any object: there are few, and building is quick.
+$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/core/*.h)
+
+UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/core
+
+test/unit/test_%: test/unit/test_%.c test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
+	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_OBJS:.o=.c)
+
+.PHONY: unit
+unit: $(UNIT_TESTS)
+	$(PROVE) --exec '' $(UNIT_TESTS)

@@ -1,0 +1,49 @@
+/*
+ * compat.h
+ *	  The only file that knows versions of PostgreSQL.
+ *
+ * Each function has the newest version's form, so callers need no conditions.
+ */
+#ifndef SF_COMPAT_H
+#define SF_COMPAT_H
+
+#include "postgres.h"
+#include "fmgr.h"
+#include "utils/guc.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "snowflake needs PostgreSQL 15 or later"
+#endif
+
+/* 18 reports name and version of a module in pg_get_loaded_modules(). */
+#if PG_VERSION_NUM >= 180000
+#define SF_MODULE_MAGIC(name_, version_) \
+	PG_MODULE_MAGIC_EXT(.name = (name_), .version = (version_))
+#else
+#define SF_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
+#endif
+
+/* Memory for the "extra" of a setting; NULL when there is none. */
+static inline void *
+sf_guc_malloc(size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
+#endif
+}
+
+/* Extensions name their wait events since 17. */
+static inline uint32
+sf_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+#endif							/* SF_COMPAT_H */

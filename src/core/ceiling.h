@@ -1,0 +1,51 @@
+/*
+ * ceiling.h
+ *	  How far ahead a server reserves time.
+ *
+ * The ceiling is the position up to which the server has reserved the line,
+ * a second or more ahead of the clock, so that raising it, which is slow, is
+ * rare.
+ */
+#ifndef SF_CEILING_H
+#define SF_CEILING_H
+
+#include "lease.h"
+
+/* Microseconds that one raise reserves: a second, but at least two ticks. */
+static inline int64_t
+sf_ceiling_reserve(const SfLayout *layout)
+{
+	int64_t		two_ticks = 2 * (int64_t) layout->tick_length;
+
+	return two_ticks > 1000000 ? two_ticks : 1000000;
+}
+
+/* The ceiling to raise to, when the clock says now and the cursor is cursor. */
+static inline uint64_t
+sf_ceiling_next(const SfLayout *layout, SfInstant now, uint64_t cursor)
+{
+	SfInstant	from = sf_layout_tick_start(layout, sf_position_tick(layout, cursor));
+	uint64_t	last_tick = sf_layout_last_tick(layout);
+	int64_t		tick;
+
+	if (now > from)
+		from = now;
+	tick = sf_layout_tick_ceil(layout, from + sf_ceiling_reserve(layout));
+	if (tick < 0)
+		tick = 0;
+	if ((uint64_t) tick > last_tick)	/* the whole line */
+		return sf_position(layout, last_tick, 0) + (UINT64_C(1) << layout->sequence_bits);
+	return sf_position(layout, (uint64_t) tick, 0);
+}
+
+/* Whether a position is past the middle of what one raise reserved. */
+static inline bool
+sf_ceiling_is_near(const SfLayout *layout, uint64_t position, uint64_t ceiling)
+{
+	SfInstant	time = sf_layout_tick_start(layout, sf_position_tick(layout, position));
+	SfInstant	end = sf_layout_tick_start(layout, sf_position_tick(layout, ceiling));
+
+	return end - time < sf_ceiling_reserve(layout) / 2;
+}
+
+#endif							/* SF_CEILING_H */

@@ -1,0 +1,130 @@
+/*
+ * layout.c
+ *	  How the bits of a Snowflake ID are laid out, and what follows from it.
+ */
+#include "layout.h"
+
+#include <stdio.h>
+
+/*
+ * Sources: Twitter's snowflake (IdWorker.scala: twepoch 1288834974657); the
+ * Discord developer documentation, "Snowflakes"; Instagram Engineering,
+ * "Sharding & IDs at Instagram"; sonyflake v1; Mastodon (id timestamp_id, its
+ * 16 low bits a hash there); pgEdge snowflake.  Where a service uses a 64th
+ * bit, the preset ends at 63, since a bigint has a sign.
+ */
+const SfPreset sf_presets[SF_PRESET_COUNT] = {
+	{"twitter", "epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12"},
+	{"discord", "epoch=1420070400000ms tick=1ms timestamp=41 machine=10 sequence=12"},
+	{"instagram", "epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10"},
+	{"sonyflake", "epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16"},
+	{"mastodon", "epoch=1970-01-01 tick=1ms timestamp=47 sequence=16"},
+	{"pgedge", "epoch=2023-01-01 tick=1ms timestamp=41 sequence=12 machine=10"},
+	{"javascript", "epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7"},
+};
+
+bool
+sf_layout_equal(const SfLayout *a, const SfLayout *b)
+{
+	return a->epoch == b->epoch &&
+		a->tick_length == b->tick_length &&
+		a->timestamp_bits == b->timestamp_bits &&
+		a->machine_bits == b->machine_bits &&
+		a->sequence_bits == b->sequence_bits &&
+		a->timestamp_shift == b->timestamp_shift &&
+		a->machine_shift == b->machine_shift &&
+		a->sequence_shift == b->sequence_shift;
+}
+
+/* machine_shift and sequence_shift differ unless the lower field has no bits */
+static bool
+machine_is_above_sequence(const SfLayout *layout)
+{
+	return layout->machine_shift >= layout->sequence_shift + layout->sequence_bits;
+}
+
+void
+sf_layout_format(const SfLayout *layout, char *buffer)
+{
+	char		epoch[SF_INSTANT_TEXT_SIZE];
+	char		tick[SF_INSTANT_TEXT_SIZE];
+	char		machine[16] = "";
+	char		sequence[16] = "";
+	bool		machine_first = machine_is_above_sequence(layout);
+
+	sf_instant_format(layout->epoch, epoch);
+	sf_span_format(layout->tick_length, tick);
+	if (layout->machine_bits > 0)
+		snprintf(machine, sizeof(machine), " machine=%d", layout->machine_bits);
+	if (layout->sequence_bits > 0)
+		snprintf(sequence, sizeof(sequence), " sequence=%d", layout->sequence_bits);
+	snprintf(buffer, SF_LAYOUT_TEXT_SIZE, "epoch=%s tick=%s timestamp=%d%s%s",
+			 epoch, tick, layout->timestamp_bits,
+			 machine_first ? machine : sequence,
+			 machine_first ? sequence : machine);
+}
+
+/*
+ * Instants are compared before they are subtracted, and subtracted as unsigned
+ * numbers: the distance of two int64 always fits a uint64.
+ */
+int64_t
+sf_layout_tick_floor(const SfLayout *layout, SfInstant instant)
+{
+	uint64_t	length = (uint64_t) layout->tick_length;
+	uint64_t	distance;
+	uint64_t	ticks;
+
+	if (instant >= layout->epoch)
+	{
+		ticks = ((uint64_t) instant - (uint64_t) layout->epoch) / length;
+		return ticks > INT64_MAX ? INT64_MAX : (int64_t) ticks;
+	}
+	distance = (uint64_t) layout->epoch - (uint64_t) instant;
+	ticks = distance / length + (distance % length != 0);
+	return ticks > INT64_MAX ? INT64_MIN : -(int64_t) ticks;
+}
+
+int64_t
+sf_layout_tick_ceil(const SfLayout *layout, SfInstant instant)
+{
+	uint64_t	length = (uint64_t) layout->tick_length;
+	uint64_t	distance;
+	uint64_t	ticks;
+
+	if (instant <= layout->epoch)
+	{
+		ticks = ((uint64_t) layout->epoch - (uint64_t) instant) / length;
+		return ticks > INT64_MAX ? INT64_MIN : -(int64_t) ticks;
+	}
+	distance = (uint64_t) instant - (uint64_t) layout->epoch;
+	ticks = distance / length + (distance % length != 0);
+	return ticks > INT64_MAX ? INT64_MAX : (int64_t) ticks;
+}
+
+int64_t
+sf_layout_boundary(const SfLayout *layout, SfInstant instant)
+{
+	int64_t		tick = sf_layout_tick_ceil(layout, instant);
+	int64_t		last_id = sf_layout_last_id(layout);
+
+	if (tick <= 0)
+		return 0;
+	if ((uint64_t) tick > sf_layout_last_tick(layout))
+		return last_id == INT64_MAX ? INT64_MAX : last_id + 1;
+	return (int64_t) ((uint64_t) tick << layout->timestamp_shift);
+}
+
+bool
+sf_layout_width(const SfLayout *layout, int64_t span, int64_t *width)
+{
+	uint64_t	ticks;
+
+	if (span < 0)
+		return false;
+	ticks = (uint64_t) (span / layout->tick_length) + (span % layout->tick_length != 0);
+	if (ticks > sf_layout_last_tick(layout))
+		return false;
+	*width = (int64_t) (ticks << layout->timestamp_shift);
+	return true;
+}

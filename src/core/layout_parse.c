@@ -1,0 +1,286 @@
+/*
+ * layout_parse.c
+ *	  Reads a layout from the name of a preset or from a definition.
+ *
+ * A definition is read in one pass that fills a Draft: what each key said, and
+ * where it said it, so that rules over several keys (the sum of the bits, the
+ * last instant) can name a place as well.  The rules are checked after it.
+ */
+#include "layout.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_ID_BITS			63
+#define MAX_SMALL_FIELD_BITS	31	/* machine and sequence are SQL integers */
+#define MAX_TICK_LENGTH		INT64_C(1000000)
+
+typedef enum Key
+{
+	KEY_EPOCH,
+	KEY_TICK,
+	KEY_TIMESTAMP,
+	KEY_MACHINE,
+	KEY_SEQUENCE,
+	KEY_COUNT
+} Key;
+
+static const char *const key_names[KEY_COUNT] = {
+	"epoch", "tick", "timestamp", "machine", "sequence"
+};
+
+/* A piece of the text. */
+typedef struct Span
+{
+	const char *at;
+	size_t		length;
+} Span;
+
+typedef struct Draft
+{
+	const char *text;
+	SfParseError *error;
+	Span		values[KEY_COUNT];	/* at is NULL where the key is not given */
+	Key			fields[KEY_COUNT];	/* keys of bits, in their order */
+	int			field_count;
+	SfInstant	epoch;
+	int64_t		tick_length;
+	int			bits[KEY_COUNT];	/* for keys of bits; 0 if not given */
+} Draft;
+
+/* Let compilers that can check the arguments of fail against its format. */
+#ifdef __GNUC__
+#define PRINTF_LIKE __attribute__((format(printf, 3, 4)))
+#else
+#define PRINTF_LIKE
+#endif
+
+static bool fail(Draft *draft, const char *at, const char *format,...) PRINTF_LIKE;
+
+/* Always false, so that a caller can return it. */
+static bool
+fail(Draft *draft, const char *at, const char *format,...)
+{
+	va_list		arguments;
+
+	draft->error->position = (size_t) (at - draft->text) + 1;
+	va_start(arguments, format);
+	vsnprintf(draft->error->message, sizeof(draft->error->message), format, arguments);
+	va_end(arguments);
+	return false;
+}
+
+/*
+ * A piece of the user's text to quote in a message: its first 32 bytes, those
+ * outside printable ASCII as '?', so that no multibyte character is cut in two.
+ */
+typedef struct Quote
+{
+	char		text[33];
+} Quote;
+
+static Quote
+quote(Span span)
+{
+	Quote		quote;
+	size_t		length = span.length < 32 ? span.length : 32;
+
+	for (size_t i = 0; i < length; i++)
+		quote.text[i] = span.at[i] >= ' ' && span.at[i] <= '~' ? span.at[i] : '?';
+	quote.text[length] = '\0';
+	return quote;
+}
+
+static bool
+is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* The next word of *rest, which moves behind it; false at the end. */
+static bool
+take_word(const char **rest, Span *word)
+{
+	while (is_space(**rest))
+		(*rest)++;
+	word->at = *rest;
+	while (**rest != '\0' && !is_space(**rest))
+		(*rest)++;
+	word->length = (size_t) (*rest - word->at);
+	return word->length > 0;
+}
+
+static bool
+read_bits(Draft *draft, Key key)
+{
+	Span		value = draft->values[key];
+	int			bits = 0;
+
+	for (size_t i = 0; i < value.length; i++)
+	{
+		if (value.at[i] < '0' || value.at[i] > '9')
+			return fail(draft, value.at, "\"%s\" is not a number of bits",
+						quote(value).text);
+		if (bits <= MAX_ID_BITS)	/* more digits cannot mend it */
+			bits = bits * 10 + (value.at[i] - '0');
+	}
+	if (bits > MAX_ID_BITS)
+		return fail(draft, value.at, "field \"%s\" has more than %d bits",
+					key_names[key], MAX_ID_BITS);
+	if (key != KEY_TIMESTAMP && bits > MAX_SMALL_FIELD_BITS)
+		return fail(draft, value.at, "field \"%s\" has %d bits, more than %d",
+					key_names[key], bits, MAX_SMALL_FIELD_BITS);
+	draft->bits[key] = bits;
+	draft->fields[draft->field_count++] = key;
+	return true;
+}
+
+static bool
+read_tick(Draft *draft)
+{
+	Span		value = draft->values[KEY_TICK];
+
+	switch (sf_span_parse(value.at, value.length, &draft->tick_length))
+	{
+		case SF_SPAN_OK:
+			break;
+		case SF_SPAN_BAD_SYNTAX:
+			return fail(draft, value.at, "tick \"%s\" is not a number followed by us, ms or s",
+						quote(value).text);
+		case SF_SPAN_NOT_WHOLE:
+			return fail(draft, value.at, "tick \"%s\" is not a whole number of microseconds",
+						quote(value).text);
+	}
+	if (draft->tick_length < 1 || draft->tick_length > MAX_TICK_LENGTH)
+		return fail(draft, value.at, "tick \"%s\" is not within 1us and 1s",
+					quote(value).text);
+	return true;
+}
+
+static bool
+read_epoch(Draft *draft)
+{
+	Span		value = draft->values[KEY_EPOCH];
+
+	if (!sf_instant_parse(value.at, value.length, &draft->epoch))
+		return fail(draft, value.at,
+					"epoch \"%s\" is neither a UTC time such as 2024-01-01T00:00:00Z"
+					" nor a Unix time such as 1704067200000ms",
+					quote(value).text);
+	return true;
+}
+
+/* One key=value. */
+static bool
+read_word(Draft *draft, Span word)
+{
+	const char *equals = memchr(word.at, '=', word.length);
+	Span		name = {word.at, equals ? (size_t) (equals - word.at) : word.length};
+	int			key = 0;
+
+	while (key < KEY_COUNT &&
+		   (strlen(key_names[key]) != name.length ||
+			memcmp(key_names[key], name.at, name.length) != 0))
+		key++;
+	if (key == KEY_COUNT)
+		return fail(draft, word.at, "unknown key \"%s\"", quote(name).text);
+	if (draft->values[key].at != NULL)
+		return fail(draft, word.at, "key \"%s\" is given twice", key_names[key]);
+	if (equals == NULL || name.length + 1 == word.length)
+		return fail(draft, word.at, "key \"%s\" has no value", key_names[key]);
+	draft->values[key].at = equals + 1;
+	draft->values[key].length = word.length - name.length - 1;
+
+	if (key == KEY_EPOCH)
+		return read_epoch(draft);
+	if (key == KEY_TICK)
+		return read_tick(draft);
+	return read_bits(draft, (Key) key);
+}
+
+/* The rules over several keys. */
+static bool
+check_draft(Draft *draft, const char *end)
+{
+	uint64_t	ticks_left;
+	int			bits = 0;
+
+	for (int i = 0; i < draft->field_count; i++)
+	{
+		bits += draft->bits[draft->fields[i]];
+		if (bits > MAX_ID_BITS)
+			return fail(draft, draft->values[draft->fields[i]].at,
+						"the fields have more than %d bits together", MAX_ID_BITS);
+	}
+	if (draft->bits[KEY_TIMESTAMP] == 0)
+		return fail(draft, end, "field \"timestamp\" is missing");
+	if (draft->fields[0] != KEY_TIMESTAMP)
+		return fail(draft, draft->values[draft->fields[0]].at - strlen(key_names[draft->fields[0]]) - 1,
+					"field \"timestamp\" is not first: \"%s\" is before it",
+					key_names[draft->fields[0]]);
+	if (draft->values[KEY_EPOCH].at == NULL)
+		return fail(draft, end, "key \"epoch\" is missing");
+	if (draft->values[KEY_TICK].at == NULL)
+		return fail(draft, end, "key \"tick\" is missing");
+
+	/* The last tick begins before timestamptz ends. */
+	ticks_left = ((uint64_t) (SF_INSTANT_END - 1) - (uint64_t) draft->epoch) /
+		(uint64_t) draft->tick_length;
+	if (sf_field_max(draft->bits[KEY_TIMESTAMP]) > ticks_left)
+		return fail(draft, draft->values[KEY_TIMESTAMP].at,
+					"the last instant of %d timestamp bits is outside of timestamptz",
+					draft->bits[KEY_TIMESTAMP]);
+	return true;
+}
+
+static void
+build_layout(const Draft *draft, SfLayout *layout)
+{
+	int			shifts[KEY_COUNT] = {0};
+	int			shift = 0;
+
+	for (int i = draft->field_count; i-- > 0;)
+	{
+		shifts[draft->fields[i]] = shift;
+		shift += draft->bits[draft->fields[i]];
+	}
+	memset(layout, 0, sizeof(*layout));
+	layout->epoch = draft->epoch;
+	layout->tick_length = (int32_t) draft->tick_length;
+	layout->timestamp_bits = (uint8_t) draft->bits[KEY_TIMESTAMP];
+	layout->machine_bits = (uint8_t) draft->bits[KEY_MACHINE];
+	layout->sequence_bits = (uint8_t) draft->bits[KEY_SEQUENCE];
+
+	/* A field without bits stands at 0, so that equal layouts are the same. */
+	layout->timestamp_shift = (uint8_t) shifts[KEY_TIMESTAMP];
+	layout->machine_shift = layout->machine_bits ? (uint8_t) shifts[KEY_MACHINE] : 0;
+	layout->sequence_shift = layout->sequence_bits ? (uint8_t) shifts[KEY_SEQUENCE] : 0;
+}
+
+bool
+sf_layout_parse(const char *text, SfLayout *layout, SfParseError *error)
+{
+	Draft		draft = {.text = text,.error = error};
+	const char *rest = text;
+	Span		word;
+
+	for (int i = 0; i < SF_PRESET_COUNT; i++)
+	{
+		if (strcmp(text, sf_presets[i].name) == 0)
+			return sf_layout_parse(sf_presets[i].definition, layout, error);
+	}
+	if (!take_word(&rest, &word))
+		return fail(&draft, text, "the text is empty");
+	if (memchr(word.at, '=', word.length) == NULL)
+		return fail(&draft, word.at, "no preset is named \"%s\"", quote(word).text);
+	do
+	{
+		if (!read_word(&draft, word))
+			return false;
+	} while (take_word(&rest, &word));
+	if (!check_draft(&draft, rest))
+		return false;
+	build_layout(&draft, layout);
+	return true;
+}

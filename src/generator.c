@@ -1,0 +1,165 @@
+/*
+ * generator.c
+ *	  Snowflake IDs, one after the other.
+ *
+ * A backend holds a lease, a range of positions within one tick that nobody
+ * else will ever use (core/lease.h), and hands it out with no shared access:
+ * one look at the clock and one addition an ID.  The look at the clock is what
+ * keeps IDs true: a lease whose tick has passed, or is too far ahead because
+ * the clock was set back, is not used.
+ *
+ * Within a session IDs increase, because leases do: the start of each is at or
+ * above the cursor, and so above all earlier leases.
+ *
+ * When a lease cannot be used, take_lease gets another one.  It changes the
+ * state of the backend in one place, after everything that can raise an error
+ * or be interrupted: a cancelled wait leaves nothing behind.  A lease taken and
+ * not used up is simply lost with its tick.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "ceiling.h"
+#include "core/ceiling.h"
+#include "generator.h"
+#include "machine.h"
+#include "settings.h"
+#include "shared.h"
+#include "wait.h"
+
+/* What this backend has in hand. */
+static struct
+{
+	int64		next_id;
+	int64		id_step;		/* from one ID to the next */
+	uint32		left;			/* IDs not handed out yet */
+	uint32		size;			/* positions asked for */
+	TimestampTz tick_start;
+	int64		tick_length;	/* us; 0 before the first lease */
+	int64		last_id;		/* -1 before the first ID */
+} hand = {.last_id = -1};
+
+/*
+ * Whether the lease's tick has begun no more than one tick ago, and begins no
+ * more than max_ahead from now.
+ */
+static inline bool
+tick_is_current(TimestampTz now)
+{
+	int64		ahead = hand.tick_start - now;
+
+	return ahead <= (int64) sf_max_ahead * 1000 && ahead > -hand.tick_length;
+}
+
+/* The size of lease to ask for, from how the last one went. */
+static uint32
+wanted_size(SfSequenceRange range, TimestampTz now)
+{
+	return sf_lease_size_next(hand.size, hand.left,
+							  now >= hand.tick_start + hand.tick_length,
+							  sf_lease_size_max(range));
+}
+
+static void
+take_in_hand(const SfLayout *layout, uint32 machine_id, const SfLease *lease, uint32 size)
+{
+	SfFields	fields;
+
+	fields.tick = lease->tick;
+	fields.machine = machine_id;
+	fields.sequence = sf_position_sequence(layout, lease->start);
+
+	hand.next_id = sf_layout_compose(layout, fields);
+	hand.id_step = INT64CONST(1) << layout->sequence_shift;
+	hand.left = (uint32) (lease->end - lease->start);
+	hand.size = size;
+	hand.tick_start = sf_layout_tick_start(layout, lease->tick);
+	hand.tick_length = layout->tick_length;
+}
+
+static void
+report_exhausted(const SfLayout *layout)
+{
+	TimestampTz end = sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1);
+
+	ereport(ERROR,
+			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up",
+				   sf_settings_layout_text()),
+			errdetail("The layout's last tick ended at %s.", timestamptz_to_str(end)),
+			errhint("Check the clock of this server, or change snowflake.layout."));
+}
+
+static void
+take_lease(TimestampTz now)
+{
+	SfShared   *shared = sf_shared_required();
+	const SfLayout *layout = &shared->layout;
+	uint32		machine_id;
+	SfWait		wait = {0};
+	SfLeaseTerms terms = {.layout = layout};
+
+	PreventCommandDuringRecovery("snowflake_nextval()");
+	machine_id = sf_machine_id(shared);
+	terms.range = sf_sequence_range_within(layout, shared->range);
+	terms.size = wanted_size(terms.range, now);
+
+	for (;;)
+	{
+		uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+		SfLease		lease;
+
+		terms.now_tick = sf_layout_tick_floor(layout, now);
+		terms.last_allowed_tick =
+			sf_layout_tick_floor(layout, now + (int64) sf_max_ahead * 1000);
+		terms.ceiling = pg_atomic_read_u64(&shared->ceiling);
+		if (sf_sequence_jitter > 0)
+			terms.jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state,
+														 0, sf_sequence_jitter);
+
+		switch (sf_lease_next(&terms, cursor, &lease))
+		{
+			case SF_LEASE_OK:
+				if (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, lease.end))
+					break;		/* somebody was faster; look again */
+				take_in_hand(layout, machine_id, &lease, terms.size);
+				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
+					sf_ceiling_raise_early(shared, terms.ceiling);
+				return;
+			case SF_LEASE_AHEAD:
+				sf_wait_for_clock(&wait, sf_layout_tick_start(layout, lease.tick) -
+								  (int64) sf_max_ahead * 1000);
+				break;
+			case SF_LEASE_AT_CEILING:
+				sf_ceiling_raise(shared, terms.ceiling);
+				break;
+			case SF_LEASE_EXHAUSTED:
+				report_exhausted(layout);
+				break;
+		}
+		now = GetCurrentTimestamp();
+	}
+}
+
+int64
+sf_generator_next(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (unlikely(hand.left == 0 || !tick_is_current(now)))
+		take_lease(now);
+	hand.left--;
+	hand.last_id = hand.next_id;
+	hand.next_id += hand.id_step;
+	return hand.last_id;
+}
+
+bool
+sf_generator_last(int64 *id)
+{
+	*id = hand.last_id;
+	return hand.last_id >= 0;
+}

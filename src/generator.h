@@ -1,0 +1,25 @@
+/*
+ * generator.h
+ *	  Snowflake IDs, one after the other.
+ */
+#ifndef SF_GENERATOR_H
+#define SF_GENERATOR_H
+
+#include "postgres.h"
+
+/*
+ * The next ID of this session, greater than all before it and unlike any other
+ * of this server.
+ *
+ * May wait for the clock.  Raises object_not_in_prerequisite_state (not
+ * preloaded, or no machine ID), invalid_parameter_value (settings that do not
+ * fit each other), read_only_sql_transaction (server in recovery),
+ * configuration_limit_exceeded (waited for snowflake.max_wait) and
+ * sequence_generator_limit_exceeded (end of the timestamp's bits).
+ */
+extern int64 sf_generator_next(void);
+
+/* The last ID that sf_generator_next returned here; false if there is none. */
+extern bool sf_generator_last(int64 *id);
+
+#endif							/* SF_GENERATOR_H */

@@ -1,0 +1,29 @@
+/*
+ * layout_argument.h
+ *	  The layout that a SQL function works with, and IDs that it may hold.
+ */
+#ifndef SF_LAYOUT_ARGUMENT_H
+#define SF_LAYOUT_ARGUMENT_H
+
+#include "postgres.h"
+#include "fmgr.h"
+
+#include "core/layout.h"
+
+/*
+ * The layout of a call: that of the text argument number argno, or the one in
+ * force where the function was declared without such an argument.  It lives as
+ * long as the call site and is parsed only when the text changes.
+ *
+ * Raises invalid_parameter_value when the text is no layout.
+ */
+extern const SfLayout *sf_layout_argument(FunctionCallInfo fcinfo, int argno);
+
+/*
+ * The bigint argument number argno, an ID of the layout.
+ *
+ * Raises invalid_parameter_value when it is negative or too large.
+ */
+extern int64 sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout);
+
+#endif							/* SF_LAYOUT_ARGUMENT_H */

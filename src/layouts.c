@@ -1,0 +1,79 @@
+/*
+ * layouts.c
+ *	  The presets, as rows for the view snowflake_layouts.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "core/layout.h"
+
+PG_FUNCTION_INFO_V1(snowflake_layouts);
+
+#define LAYOUT_COLUMNS 10
+
+static Datum
+tick_as_interval(const SfLayout *layout)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = layout->tick_length;
+	return IntervalPGetDatum(interval);
+}
+
+static HeapTuple
+layout_row(TupleDesc descriptor, const SfPreset *preset)
+{
+	SfLayout	layout;
+	SfParseError error;
+	char		definition[SF_LAYOUT_TEXT_SIZE];
+	Datum		values[LAYOUT_COLUMNS];
+	bool		nulls[LAYOUT_COLUMNS] = {false};
+
+	if (!sf_layout_parse(preset->definition, &layout, &error))
+		elog(ERROR, "preset \"%s\" is no layout: %s", preset->name, error.message);
+	sf_layout_format(&layout, definition);
+
+	values[0] = CStringGetTextDatum(preset->name);
+	values[1] = TimestampTzGetDatum(layout.epoch);
+	values[2] = tick_as_interval(&layout);
+	values[3] = Int32GetDatum(layout.timestamp_bits);
+	values[4] = Int32GetDatum(layout.machine_bits);
+	values[5] = Int32GetDatum(layout.sequence_bits);
+	values[6] = Int64GetDatum((int64) sf_field_max(layout.machine_bits) + 1);
+	values[7] = Int64GetDatum(((int64) sf_field_max(layout.sequence_bits) + 1) *
+							  USECS_PER_SEC / layout.tick_length);
+	values[8] = TimestampTzGetDatum(sf_layout_tick_start(&layout, sf_layout_last_tick(&layout) + 1));
+	values[9] = CStringGetTextDatum(definition);
+	return heap_form_tuple(descriptor, values, nulls);
+}
+
+Datum
+snowflake_layouts(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *context;
+	HeapTuple	row;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		MemoryContext old_context;
+		TupleDesc	descriptor;
+
+		context = SRF_FIRSTCALL_INIT();
+		old_context = MemoryContextSwitchTo(context->multi_call_memory_ctx);
+		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+			elog(ERROR, "return type must be a row type");
+		context->tuple_desc = BlessTupleDesc(descriptor);
+		context->max_calls = SF_PRESET_COUNT;
+		MemoryContextSwitchTo(old_context);
+	}
+	context = SRF_PERCALL_SETUP();
+	if (context->call_cntr >= context->max_calls)
+		SRF_RETURN_DONE(context);
+	row = layout_row(context->tuple_desc, &sf_presets[context->call_cntr]);
+	SRF_RETURN_NEXT(context, HeapTupleGetDatum(row));
+}

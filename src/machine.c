@@ -1,0 +1,95 @@
+/*
+ * machine.c
+ *	  The machine ID of this server.
+ *
+ * A reload reaches the sessions of a server one by one.  If two servers swapped
+ * their machine IDs by a reload, each would for a moment have sessions that
+ * still issue IDs under the number that is the other's by now.  So the first
+ * use in a run of the server pins the number in shared memory, and a restart
+ * changes it.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "machine.h"
+#include "settings.h"
+
+static int	configured_machine_id = SF_MACHINE_ID_UNSET;
+
+/* The pinned number, or SF_MACHINE_ID_UNSET. */
+static int
+pinned_machine_id(void)
+{
+	uint32		pinned = sf_shared() ?
+		pg_atomic_read_u32(&sf_shared()->machine_id) : SF_MACHINE_ID_NOT_PINNED;
+
+	return pinned == SF_MACHINE_ID_NOT_PINNED ? SF_MACHINE_ID_UNSET : (int) pinned;
+}
+
+/*
+ * At a reload the postmaster warns, once for the server, of what the new number
+ * brings.  All the settings that it has to fit are fixed by then.
+ */
+static void
+assign_machine_id(int newval, void *extra)
+{
+	if (IsUnderPostmaster || sf_shared() == NULL || newval == configured_machine_id)
+		return;
+	if (!sf_settings_fit(newval, WARNING))
+		return;
+	if (pinned_machine_id() != SF_MACHINE_ID_UNSET && newval != pinned_machine_id())
+		ereport(WARNING,
+				errmsg("snowflake.machine_id is now %d, but this server goes on with %d until it is restarted",
+					   newval, pinned_machine_id()),
+				errdetail("The machine ID is fixed by its first use after a start."));
+}
+
+void
+sf_machine_init(void)
+{
+	DefineCustomIntVariable("snowflake.machine_id",
+							"The number of this server, different on each.",
+							"-1 if not set. Its first use fixes it until the server is restarted.",
+							&configured_machine_id,
+							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_machine_id, NULL);
+	if (process_shared_preload_libraries_in_progress)
+		sf_settings_fit(configured_machine_id, WARNING);
+}
+
+static void
+report_unset(const SfLayout *layout)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("snowflake.machine_id is not set"),
+			errdetail("Each server that issues Snowflake IDs needs a number of its own, 0 to %lld in the layout \"%s\".",
+					  (long long) sf_field_max(layout->machine_bits),
+					  sf_settings_layout_text()),
+			errhint("Set it by \"ALTER SYSTEM SET snowflake.machine_id = N\" and \"SELECT pg_reload_conf()\"."));
+}
+
+uint32
+sf_machine_id(SfShared *shared)
+{
+	uint32		pinned = pg_atomic_read_u32(&shared->machine_id);
+
+	if (pinned != SF_MACHINE_ID_NOT_PINNED)
+		return pinned;
+	sf_settings_fit(configured_machine_id, ERROR);
+	if (shared->layout.machine_bits == 0)
+		return 0;
+	if (configured_machine_id == SF_MACHINE_ID_UNSET)
+		report_unset(&shared->layout);
+
+	/* Whoever comes first decides; a failed swap tells us what he wrote. */
+	if (pg_atomic_compare_exchange_u32(&shared->machine_id, &pinned,
+									   (uint32) configured_machine_id))
+		return (uint32) configured_machine_id;
+	return pinned;
+}

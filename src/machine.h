@@ -1,0 +1,22 @@
+/*
+ * machine.h
+ *	  The machine ID of this server.
+ */
+#ifndef SF_MACHINE_H
+#define SF_MACHINE_H
+
+#include "shared.h"
+
+/* Define snowflake.machine_id; comes after all other settings. */
+extern void sf_machine_init(void);
+
+/*
+ * The machine ID to issue IDs with, 0 where the layout has no bits for one.
+ * The first call of a server's run fixes it until the server is restarted.
+ *
+ * Raises object_not_in_prerequisite_state when snowflake.machine_id is not set,
+ * invalid_parameter_value when the settings do not fit each other.
+ */
+extern uint32 sf_machine_id(SfShared *shared);
+
+#endif							/* SF_MACHINE_H */

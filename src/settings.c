@@ -1,0 +1,180 @@
+/*
+ * settings.c
+ *	  The settings of the generator, and the rules over several of them.
+ *
+ * A check hook sees one new value and the old values of all other settings, so
+ * it can judge that value alone: its syntax and what is wrong with any layout.
+ * Whether the values fit each other is for sf_settings_fit, which is asked when
+ * all of them are in place.
+ *
+ * Settings that must be the same for the whole run of a server have the context
+ * postmaster.  A library that is loaded late must not define such settings
+ * (guc.c makes that FATAL); there, without shared memory, they only say how to
+ * decode and may as well change at a reload.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "compat.h"
+#include "settings.h"
+
+int			sf_max_ahead = 10;
+int			sf_max_wait = 5000;
+int			sf_sequence_jitter = 0;
+
+/* Text of the settings, owned by guc.c, and what the check hooks made of it. */
+static char *layout_text;
+static char *sequence_range_text;
+static const SfLayout *layout;
+static const SfSequenceRange *sequence_range;
+
+/* The check hook of a parsed setting keeps *value in extra for the assign hook. */
+static bool
+keep_extra(void **extra, const void *value, size_t size)
+{
+	*extra = sf_guc_malloc(size);
+	if (*extra == NULL)
+		return false;
+	memcpy(*extra, value, size);
+	return true;
+}
+
+static bool
+check_layout(char **newval, void **extra, GucSource source)
+{
+	SfLayout	parsed;
+	SfParseError error;
+
+	if (!sf_layout_parse(*newval, &parsed, &error))
+	{
+		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
+		GUC_check_errhint("Name a preset of the view snowflake_layouts, or define a layout as in \"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\".");
+		return false;
+	}
+	return keep_extra(extra, &parsed, sizeof(parsed));
+}
+
+static void
+assign_layout(const char *newval, void *extra)
+{
+	layout = extra;
+}
+
+static bool
+check_sequence_range(char **newval, void **extra, GucSource source)
+{
+	SfSequenceRange parsed;
+	SfParseError error;
+
+	if (!sf_sequence_range_parse(*newval, &parsed, &error))
+	{
+		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
+		GUC_check_errhint("Give the lowest and highest sequence number as in \"0-2047\", or nothing for all.");
+		return false;
+	}
+	return keep_extra(extra, &parsed, sizeof(parsed));
+}
+
+static void
+assign_sequence_range(const char *newval, void *extra)
+{
+	sequence_range = extra;
+}
+
+void
+sf_settings_init(void)
+{
+	GucContext	fixed = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SIGHUP;
+
+	DefineCustomStringVariable("snowflake.layout",
+							   "How the bits of a Snowflake ID are laid out.",
+							   "The name of a preset (see the view snowflake_layouts) or a definition.",
+							   &layout_text,
+							   "twitter",
+							   fixed, 0,
+							   check_layout, assign_layout, NULL);
+	DefineCustomStringVariable("snowflake.sequence_range",
+							   "Sequence numbers that this server may use, as min-max.",
+							   "Empty for all. Servers with ranges that do not overlap can share a machine ID.",
+							   &sequence_range_text,
+							   "",
+							   fixed, 0,
+							   check_sequence_range, assign_sequence_range, NULL);
+	DefineCustomIntVariable("snowflake.max_ahead",
+							"How far the time of an ID may be ahead of the clock.",
+							NULL,
+							&sf_max_ahead,
+							10, 0, 60 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("snowflake.max_wait",
+							"How long one ID may wait for the clock.",
+							"0 fails at once, -1 waits without limit.",
+							&sf_max_wait,
+							5000, -1, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("snowflake.sequence_jitter",
+							"Starts the sequence of each tick at a random number up to this.",
+							"It costs so much of a tick's capacity.",
+							&sf_sequence_jitter,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+}
+
+const SfLayout *
+sf_settings_layout(void)
+{
+	return layout;
+}
+
+const char *
+sf_settings_layout_text(void)
+{
+	return layout_text;
+}
+
+SfSequenceRange
+sf_settings_sequence_range(void)
+{
+	return *sequence_range;
+}
+
+bool
+sf_settings_fit(int machine_id, int elevel)
+{
+	int64		machine_max = (int64) sf_field_max(layout->machine_bits);
+	int64		sequence_max = (int64) sf_field_max(layout->sequence_bits);
+	bool		all_sequences = sequence_range->min == 0 &&
+		sequence_range->max == SF_SEQUENCE_MAX;
+
+	if (layout->machine_bits > 0 && machine_id > machine_max)
+	{
+		ereport(elevel,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("machine ID %d does not fit the Snowflake layout \"%s\"",
+					   machine_id, layout_text),
+				errdetail("The layout has %d bits for the machine ID: 0 to %lld.",
+						  layout->machine_bits, (long long) machine_max),
+				errhint("Change snowflake.machine_id, or snowflake.layout."));
+		return false;
+	}
+	if (!all_sequences && sequence_range->max > sequence_max)
+	{
+		ereport(elevel,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("sequence range \"%s\" does not fit the Snowflake layout \"%s\"",
+					   sequence_range_text, layout_text),
+				errdetail("The layout has %d bits for the sequence: 0 to %lld.",
+						  layout->sequence_bits, (long long) sequence_max),
+				errhint("Change snowflake.sequence_range, or snowflake.layout."));
+		return false;
+	}
+	return true;
+}

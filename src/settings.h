@@ -1,0 +1,34 @@
+/*
+ * settings.h
+ *	  The settings of the generator, and the rules over several of them.
+ */
+#ifndef SF_SETTINGS_H
+#define SF_SETTINGS_H
+
+#include "postgres.h"
+
+#include "core/layout.h"
+#include "core/sequence_range.h"
+
+#define SF_MACHINE_ID_UNSET	(-1)
+
+extern int	sf_max_ahead;		/* ms */
+extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
+extern int	sf_sequence_jitter;
+
+/* Define all settings but snowflake.machine_id, which machine.c has. */
+extern void sf_settings_init(void);
+
+/* What snowflake.layout and snowflake.sequence_range say, parsed. */
+extern const SfLayout *sf_settings_layout(void);
+extern const char *sf_settings_layout_text(void);
+extern SfSequenceRange sf_settings_sequence_range(void);
+
+/*
+ * Whether the settings fit each other: the machine ID (if set) and the sequence
+ * range within the layout's bits.  What does not is reported at elevel: WARNING
+ * at start and reload, ERROR (invalid_parameter_value) at use.
+ */
+extern bool sf_settings_fit(int machine_id, int elevel);
+
+#endif							/* SF_SETTINGS_H */

@@ -1,0 +1,109 @@
+/*
+ * shared.c
+ *	  The state that all backends of a server share.
+ *
+ * The postmaster makes it from the settings when it starts, and anew when it
+ * starts all processes again after one has crashed.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+
+#include "settings.h"
+#include "shared.h"
+
+static SfShared *shared = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static void
+request_shared(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SfShared)));
+	RequestNamedLWLockTranche("snowflake", 1);
+}
+
+static void
+fill_shared(void)
+{
+	memset(shared, 0, sizeof(*shared));
+	shared->layout = *sf_settings_layout();
+	shared->range = sf_settings_sequence_range();
+	shared->lock = &GetNamedLWLockTranche("snowflake")->lock;
+	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
+	pg_atomic_init_u64(&shared->ceiling, 0);
+	pg_atomic_init_u64(&shared->cursor, 0);
+}
+
+static void
+start_shared(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	shared = NULL;				/* after a crash it points into the old segment */
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("snowflake", sizeof(SfShared), &found);
+	if (!found)
+		fill_shared();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+sf_shared_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shared;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_shared;
+}
+
+SfShared *
+sf_shared(void)
+{
+	return shared;
+}
+
+/*
+ * Which line to add to which file.  Who may not read the settings concerned is
+ * not told what they hold.
+ */
+static int
+preload_hint(void)
+{
+	bool		may_read = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+	const char *others = may_read ? shared_preload_libraries_string : "";
+	const char *file = may_read && ConfigFileName ? ConfigFileName : "postgresql.conf";
+
+	return errhint("Add the line \"shared_preload_libraries = '%s%ssnowflake'\" to \"%s\" and restart the server.",
+				   others, others[0] ? ", " : "", file);
+}
+
+SfShared *
+sf_shared_required(void)
+{
+	if (shared == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("Snowflake IDs can be generated only if snowflake is loaded by shared_preload_libraries"),
+				preload_hint());
+	return shared;
+}
+
+const SfLayout *
+sf_layout_in_force(void)
+{
+	return shared ? &shared->layout : sf_settings_layout();
+}

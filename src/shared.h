@@ -1,0 +1,62 @@
+/*
+ * shared.h
+ *	  The state that all backends of a server share.
+ */
+#ifndef SF_SHARED_H
+#define SF_SHARED_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+#include "core/lease.h"
+
+typedef struct SfShared
+{
+	/* Written once, before any backend can see the struct. */
+	SfLayout	layout;
+	SfSequenceRange range;		/* not yet cut to the layout */
+	LWLock	   *lock;
+
+	/*
+	 * The machine ID in use, or SF_MACHINE_ID_NOT_PINNED.  Changes once, from
+	 * that to a number, by compare-and-swap.
+	 */
+	pg_atomic_uint32 machine_id;
+
+	/*
+	 * Positions from here on must not be issued.  Written under the lock, read
+	 * without it: a reader that sees an old value asks for a raise too early,
+	 * never issues too much, because the ceiling only rises.
+	 */
+	pg_atomic_uint64 ceiling;
+
+	/*
+	 * The next free position, on a cache line of its own: it changes with
+	 * every lease, while all of the above is read with every lease.  Changed
+	 * by compare-and-swap alone, see core/lease.h.
+	 */
+	char		pad[PG_CACHE_LINE_SIZE];
+	pg_atomic_uint64 cursor;
+	char		pad_end[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+} SfShared;
+
+#define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
+
+/* Ask for shared memory, when loaded by shared_preload_libraries. */
+extern void sf_shared_init(void);
+
+/* The shared state, or NULL where the library was not preloaded. */
+extern SfShared *sf_shared(void);
+
+/*
+ * The shared state.  Raises object_not_in_prerequisite_state where the library
+ * was not preloaded, with a hint that says which line to add to which file.
+ */
+extern SfShared *sf_shared_required(void);
+
+/* The layout of this server: the shared one, else what the setting says. */
+extern const SfLayout *sf_layout_in_force(void);
+
+#endif							/* SF_SHARED_H */

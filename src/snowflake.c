@@ -1,0 +1,33 @@
+/*
+ * snowflake.c
+ *	  Start of the module.
+ *
+ * How an ID comes about, file by file: nextval.c is called from SQL and asks
+ * generator.c, which hands out what this backend holds.  When that is used up,
+ * generator.c takes the next lease (core/lease.c) from the cursor in shared
+ * memory (shared.c), waits where the clock demands it (wait.c), has the ceiling
+ * raised where the line is not reserved far enough (ceiling.c), and composes
+ * IDs (core/layout.h) with the machine ID (machine.c).
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "utils/guc.h"
+
+#include "compat.h"
+#include "machine.h"
+#include "settings.h"
+#include "shared.h"
+
+SF_MODULE_MAGIC("snowflake", SF_VERSION);
+
+extern PGDLLEXPORT void _PG_init(void);
+
+void
+_PG_init(void)
+{
+	sf_settings_init();
+	sf_shared_init();
+	sf_machine_init();
+	MarkGUCPrefixReserved("snowflake");
+}

@@ -1,0 +1,30 @@
+/*
+ * wait.h
+ *	  Waiting for the clock.
+ */
+#ifndef SF_WAIT_H
+#define SF_WAIT_H
+
+#include "postgres.h"
+
+#include "portability/instr_time.h"
+#include "utils/timestamp.h"
+
+/* The wait of one ID; all zero before it begins. */
+typedef struct SfWait
+{
+	bool		begun;
+	instr_time	since;			/* on the monotonic clock */
+} SfWait;
+
+/*
+ * Wait until the clock is likely to have reached an instant, or for a part of
+ * that: the caller looks again and calls again.  Interrupts are served, and no
+ * lock may be held.
+ *
+ * Raises configuration_limit_exceeded when this ID has waited for
+ * snowflake.max_wait already.
+ */
+extern void sf_wait_for_clock(SfWait *wait, TimestampTz instant);
+
+#endif							/* SF_WAIT_H */
