@@ -23,7 +23,7 @@ Datum
 snowflake_decode(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
-	int64		id = sf_id_argument(fcinfo, 0, layout);
+	int64		id = sf_id_argument(fcinfo, 0, layout, 1);
 	SfFields	fields = sf_layout_decompose(layout, id);
 	TupleDesc	descriptor;
 	Datum		values[3];
@@ -42,7 +42,7 @@ Datum
 snowflake_timestamp(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
-	int64		id = sf_id_argument(fcinfo, 0, layout);
+	int64		id = sf_id_argument(fcinfo, 0, layout, 1);
 
 	PG_RETURN_TIMESTAMPTZ(sf_layout_instant(layout, id));
 }
@@ -51,7 +51,7 @@ Datum
 snowflake_machine_id(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
-	int64		id = sf_id_argument(fcinfo, 0, layout);
+	int64		id = sf_id_argument(fcinfo, 0, layout, 1);
 
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).machine);
 }
@@ -60,7 +60,7 @@ Datum
 snowflake_sequence(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
-	int64		id = sf_id_argument(fcinfo, 0, layout);
+	int64		id = sf_id_argument(fcinfo, 0, layout, 1);
 
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).sequence);
 }

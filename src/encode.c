@@ -17,9 +17,13 @@ PG_FUNCTION_INFO_V1(snowflake_encode);
 PG_FUNCTION_INFO_V1(snowflake_boundary);
 PG_FUNCTION_INFO_V1(snowflake_width);
 
+/* In snowflake_encode, the layout is this argument. */
+#define ENCODE_LAYOUT	3
+
 static uint64
-tick_of(const SfLayout *layout, TimestampTz created_at)
+tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout)
 {
+	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
 	int64		tick = sf_layout_tick_floor(layout, created_at);
 	uint64		last_tick = sf_layout_last_tick(layout);
 
@@ -36,7 +40,8 @@ tick_of(const SfLayout *layout, TimestampTz created_at)
 					   TIMESTAMP_IS_NOEND(created_at) ? "infinity" :
 					   timestamptz_to_str(created_at)),
 				errdetail("The layout's first tick begins at %s, its last at %s.",
-						  first, last));
+						  first, last),
+				sf_layout_errhint(fcinfo, ENCODE_LAYOUT));
 	}
 	return (uint64) tick;
 }
@@ -54,17 +59,18 @@ field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int bits)
 				errmsg("%s %d is outside of the Snowflake layout", name, value),
 				bits == 0 ?
 				errdetail("The layout has no bits for it: it must be 0.") :
-				errdetail("The layout has %d bits for it: 0 to %d.", bits, max));
+				errdetail("The layout has %d bits for it: 0 to %d.", bits, max),
+				sf_layout_errhint(fcinfo, ENCODE_LAYOUT));
 	return (uint32) value;
 }
 
 Datum
 snowflake_encode(PG_FUNCTION_ARGS)
 {
-	const SfLayout *layout = sf_layout_argument(fcinfo, 3);
+	const SfLayout *layout = sf_layout_argument(fcinfo, ENCODE_LAYOUT);
 	SfFields	fields;
 
-	fields.tick = tick_of(layout, PG_GETARG_TIMESTAMPTZ(0));
+	fields.tick = tick_argument(fcinfo, 0, layout);
 	fields.machine = field_argument(fcinfo, 1, "machine ID", layout->machine_bits);
 	fields.sequence = field_argument(fcinfo, 2, "sequence", layout->sequence_bits);
 	PG_RETURN_INT64(sf_layout_compose(layout, fields));
@@ -98,8 +104,9 @@ snowflake_width(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_INTERVAL_FIELD_OVERFLOW),
 				errmsg("interval is outside of the Snowflake layout"),
-				errdetail("The layout has %llu ticks of %d microseconds.",
+				errdetail("It must be 0 or more, and less than %llu ticks of %d microseconds.",
 						  (unsigned long long) sf_layout_last_tick(layout) + 1,
-						  layout->tick_length));
+						  layout->tick_length),
+				sf_layout_errhint(fcinfo, 1));
 	PG_RETURN_INT64(width);
 }

@@ -7,6 +7,7 @@
 #include "utils/builtins.h"
 
 #include "layout_argument.h"
+#include "settings.h"
 #include "shared.h"
 
 /* The last layout of a call site, kept in fn_extra. */
@@ -31,7 +32,7 @@ parse_layout(FmgrInfo *flinfo, const text *argument)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("invalid Snowflake layout \"%s\"", string),
 				errdetail("At character %zu, %s.", error.position, error.message),
-				errhint("Name a preset of the view snowflake_layouts, or define a layout as in \"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."));
+				errhint("%s", SF_LAYOUT_HINT));
 	pfree(string);
 
 	cache = MemoryContextAlloc(flinfo->fn_mcxt, offsetof(LayoutCache, text) + length);
@@ -65,18 +66,30 @@ sf_layout_argument(FunctionCallInfo fcinfo, int argno)
 	return &cache->layout;
 }
 
+int
+sf_layout_errhint(FunctionCallInfo fcinfo, int argno)
+{
+	if (PG_NARGS() > argno)
+		return 0;
+	return errhint("The layout is that of snowflake.layout; another one can be given as the last argument.");
+}
+
 int64
-sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout)
+sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int layout_argno)
 {
 	int64		number = PG_GETARG_INT64(argno);
 
+	if (unlikely(number < 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%lld is not a Snowflake ID", (long long) number),
+				errdetail("Snowflake IDs are not negative."));
 	if (unlikely(!sf_layout_holds(layout, number)))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("%lld is not a Snowflake ID", (long long) number),
-				number < 0 ?
-				errdetail("Snowflake IDs are not negative.") :
 				errdetail("The greatest ID of the layout is %lld.",
-						  (long long) sf_layout_last_id(layout)));
+						  (long long) sf_layout_last_id(layout)),
+				sf_layout_errhint(fcinfo, layout_argno));
 	return number;
 }

@@ -20,10 +20,19 @@
 extern const SfLayout *sf_layout_argument(FunctionCallInfo fcinfo, int argno);
 
 /*
- * The bigint argument number argno, an ID of the layout.
+ * For ereport, when an argument does not fit the layout that
+ * sf_layout_argument(fcinfo, argno) gave: the hint where that layout came from,
+ * if from a setting.
+ */
+extern int	sf_layout_errhint(FunctionCallInfo fcinfo, int argno);
+
+/*
+ * The bigint argument number argno, an ID of the layout that is
+ * argument number layout_argno.
  *
  * Raises invalid_parameter_value when it is negative or too large.
  */
-extern int64 sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout);
+extern int64 sf_id_argument(FunctionCallInfo fcinfo, int argno,
+							const SfLayout *layout, int layout_argno);
 
 #endif							/* SF_LAYOUT_ARGUMENT_H */

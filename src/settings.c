@@ -32,6 +32,9 @@ static char *sequence_range_text;
 static const SfLayout *layout;
 static const SfSequenceRange *sequence_range;
 
+#define RANGE_HINT \
+	"Give the lowest and highest sequence number as in \"0-2047\", or nothing for all."
+
 /* The check hook of a parsed setting keeps *value in extra for the assign hook. */
 static bool
 keep_extra(void **extra, const void *value, size_t size)
@@ -52,7 +55,7 @@ check_layout(char **newval, void **extra, GucSource source)
 	if (!sf_layout_parse(*newval, &parsed, &error))
 	{
 		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
-		GUC_check_errhint("Name a preset of the view snowflake_layouts, or define a layout as in \"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\".");
+		GUC_check_errhint("%s", SF_LAYOUT_HINT);
 		return false;
 	}
 	return keep_extra(extra, &parsed, sizeof(parsed));
@@ -73,7 +76,7 @@ check_sequence_range(char **newval, void **extra, GucSource source)
 	if (!sf_sequence_range_parse(*newval, &parsed, &error))
 	{
 		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
-		GUC_check_errhint("Give the lowest and highest sequence number as in \"0-2047\", or nothing for all.");
+		GUC_check_errhint("%s", RANGE_HINT);
 		return false;
 	}
 	return keep_extra(extra, &parsed, sizeof(parsed));
@@ -85,12 +88,45 @@ assign_sequence_range(const char *newval, void *extra)
 	sequence_range = extra;
 }
 
+static void
+report_malformed(const char *name, const char *value, const SfParseError *error,
+				 const char *hint)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("invalid value for parameter \"%s\": \"%s\"", name, value),
+			errdetail("At character %zu, %s.", error->position, error->message),
+			errhint("%s", hint));
+}
+
+/*
+ * What the configuration file says before the library is loaded is checked when
+ * a setting is defined; if it is malformed, guc.c warns and falls back to the
+ * default.  For a setting that decides what an ID is, that will not do.
+ */
+static void
+refuse_malformed(void)
+{
+	const char *value;
+	SfLayout	parsed_layout;
+	SfSequenceRange parsed_range;
+	SfParseError error;
+
+	value = GetConfigOption("snowflake.layout", true, false);
+	if (value && !sf_layout_parse(value, &parsed_layout, &error))
+		report_malformed("snowflake.layout", value, &error, SF_LAYOUT_HINT);
+	value = GetConfigOption("snowflake.sequence_range", true, false);
+	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))
+		report_malformed("snowflake.sequence_range", value, &error, RANGE_HINT);
+}
+
 void
 sf_settings_init(void)
 {
 	GucContext	fixed = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SIGHUP;
 
+	refuse_malformed();
 	DefineCustomStringVariable("snowflake.layout",
 							   "How the bits of a Snowflake ID are laid out.",
 							   "The name of a preset (see the view snowflake_layouts) or a definition.",

@@ -12,11 +12,22 @@
 
 #define SF_MACHINE_ID_UNSET	(-1)
 
+/* The hint of every error about a layout's text. */
+#define SF_LAYOUT_HINT \
+	"Name a preset of the view snowflake_layouts, or define a layout as in " \
+	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
+
 extern int	sf_max_ahead;		/* ms */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_sequence_jitter;
 
-/* Define all settings but snowflake.machine_id, which machine.c has. */
+/*
+ * Define all settings but snowflake.machine_id, which machine.c has.
+ *
+ * Raises invalid_parameter_value when the configuration file has a malformed
+ * layout or sequence range: the server does not start, or the library does not
+ * load.
+ */
 extern void sf_settings_init(void);
 
 /* What snowflake.layout and snowflake.sequence_range say, parsed. */

@@ -207,7 +207,6 @@ unit_in_ns(const char *unit, const char *end)
 		const char *name;
 		int64_t		ns;
 	}			units[] = {
-		{"", 1000000},
 		{"ns", 1},
 		{"us", 1000},
 		{"ms", 1000000},

@@ -48,10 +48,10 @@ typedef enum SfSpanStatus
 } SfSpanStatus;
 
 /*
- * Read a span of time: a decimal number and a unit of ns, us, ms or s;
- * milliseconds where there is no unit.  *span is microseconds, at least 0, and
- * untouched unless the result is SF_SPAN_OK.  The longest span is 2^63 - 1 ns,
- * 292 years.
+ * Read a span of time: a decimal number and a unit of ns, us, ms or s, never
+ * left out: an epoch of "2024" is a mistake.  *span is microseconds, at least
+ * 0, and untouched unless the result is SF_SPAN_OK.  The longest span is
+ * 2^63 - 1 ns, 292 years.
  */
 extern SfSpanStatus sf_span_parse(const char *text, size_t length, int64_t *span);
 

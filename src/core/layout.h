@@ -52,7 +52,7 @@ typedef struct SfPreset
 extern const SfPreset sf_presets[SF_PRESET_COUNT];
 
 /* Room for any text that sf_layout_format writes. */
-#define SF_LAYOUT_TEXT_SIZE 128
+#define SF_LAYOUT_TEXT_SIZE 160
 
 /*
  * Read a layout: the name of a preset, or a definition, which is a list of

@@ -106,7 +106,7 @@ extern SfLeaseStatus sf_lease_next(const SfLeaseTerms *terms, uint64_t cursor,
 static inline uint32_t
 sf_lease_size_max(SfSequenceRange range)
 {
-	uint32_t	size = (range.max - range.min + 1) / 1024;
+	uint32_t	size = (range.max - range.min + 1) / 64;
 
 	return size > 0 ? size : 1;
 }

@@ -1,0 +1,55 @@
+-- Taking IDs apart: published IDs, the layout in force, NULL.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+
+-- IDs of Twitter, Discord and Instagram with the times that they published
+-- (sources in test/vectors/known_ids.csv)
+WITH published (layout, id, created_at, machine_id, sequence) AS (VALUES
+    ('twitter', 1541815603606036480, timestamptz '2022-06-28T16:07:40.105Z', 378, 0),
+    ('twitter', 1050118621198921728, '2018-10-10T20:19:24.211Z', 347, 0),
+    ('twitter', 850007368138018817, '2017-04-06T15:28:43.594Z', 333, 1),
+    ('discord', 175928847299117063, '2016-04-30T11:18:25.796Z', 32, 7),
+    ('instagram', 2384288897814875714, '2020-08-26T13:43:27.313Z', 2675, 578),
+    ('sonyflake', 5209458364210927982, '2113-01-23T09:59:12.700Z', 55662, 250))
+SELECT p.layout, p.id, d.*,
+       d = ROW (p.created_at, p.machine_id, p.sequence) AS as_published,
+       (snowflake_timestamp(p.id, p.layout), snowflake_machine_id(p.id, p.layout),
+        snowflake_sequence(p.id, p.layout)) = d AS accessors_agree
+FROM published p, snowflake_decode(p.id, p.layout) d;
+
+-- a layout without machine bits
+SELECT * FROM snowflake_decode((1704067200123::bigint << 16) + 4711, 'mastodon');
+
+-- the ends of a layout
+SELECT * FROM snowflake_decode(0, 'twitter');
+SELECT * FROM snowflake_decode(9223372036854775807, 'twitter');
+SELECT * FROM snowflake_decode(9007199254740991, 'javascript');
+
+-- without a layout: that of the server
+SELECT count(*) FILTER (WHERE snowflake_decode(id) = snowflake_decode(id, current_setting('snowflake.layout'))
+                          AND snowflake_timestamp(id) = (snowflake_decode(id)).created_at
+                          AND snowflake_machine_id(id) = (snowflake_decode(id)).machine_id
+                          AND snowflake_sequence(id) = (snowflake_decode(id)).sequence) AS same,
+       count(*) AS all
+FROM generate_series(0, 9000000000000000, 90000000000000) id;
+
+-- a layout that changes from row to row
+SELECT layout, snowflake_timestamp(1 << 30, layout)
+FROM (VALUES (1, 'twitter'), (2, 'discord'), (3, 'discord'), (4, 'twitter'), (5, 'sonyflake')) v (n, layout)
+ORDER BY n;
+
+-- NULL in, NULL out
+SELECT snowflake_timestamp(NULL), snowflake_timestamp(1, NULL), snowflake_timestamp(NULL, 'twitter'),
+       snowflake_machine_id(NULL), snowflake_sequence(NULL), snowflake_decode(NULL) IS NULL AS decode;
+
+-- with a layout, fit for an index, a generated column, a partition key
+CREATE TABLE decoded (
+    id bigint PRIMARY KEY,
+    created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'twitter')) STORED);
+CREATE INDEX ON decoded (snowflake_timestamp(id, 'twitter'));
+INSERT INTO decoded VALUES (1541815603606036480);
+SELECT * FROM decoded;
+DROP TABLE decoded;
+
+-- without one it depends on a setting, and is refused there
+CREATE TABLE decoded (id bigint, created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);

@@ -1,0 +1,75 @@
+-- Making IDs from parts, and widths from intervals.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+
+-- published IDs, from their parts
+SELECT snowflake_encode('2022-06-28T16:07:40.105Z', 378, 0, 'twitter') = 1541815603606036480 AS twitter,
+       snowflake_encode('2016-04-30T11:18:25.796Z', 32, 7, 'discord') = 175928847299117063 AS discord,
+       snowflake_encode('2020-08-26T13:43:27.313Z', 2675, 578, 'instagram') = 2384288897814875714 AS instagram,
+       snowflake_encode('2113-01-23T09:59:12.700Z', 55662, 250, 'sonyflake') = 5209458364210927982 AS sonyflake;
+
+-- every preset, there and back
+SELECT l.name, count(*) FILTER (WHERE snowflake_encode(d.created_at, d.machine_id, d.sequence, l.name) = id) AS same,
+       count(*) AS all
+FROM snowflake_layouts l, generate_series(0, 9007199254740991, 90071992547409) id,
+     snowflake_decode(id, l.name) d
+GROUP BY l.name ORDER BY l.name;
+
+-- a time within a tick counts to that tick
+SELECT snowflake_encode('2024-01-01 00:00:00.001999', 1, 2, 'twitter') =
+       snowflake_encode('2024-01-01 00:00:00.001', 1, 2, 'twitter') AS same;
+
+-- the first and the last that a layout has
+SELECT snowflake_encode('2020-01-01', 0, 0, 'javascript') AS first,
+       snowflake_encode('2089-09-06 15:47:35.551999', 31, 127, 'javascript') AS last;
+
+-- the layout of the server
+SELECT snowflake_encode('2024-01-01', 1, 1) = snowflake_encode('2024-01-01', 1, 1, current_setting('snowflake.layout')) AS same;
+
+SELECT snowflake_encode(NULL, 1, 1), snowflake_encode('2024-01-01', NULL, 1), snowflake_encode('2024-01-01', 1, NULL);
+
+-- outside
+SELECT snowflake_encode('2019-12-31 23:59:59.999999', 0, 0, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('2089-09-06 15:47:35.552', 0, 0, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('infinity', 0, 0, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('-infinity', 0, 0, 'epoch=1970-01-01 tick=1us timestamp=63');
+\echo :SQLSTATE
+SELECT snowflake_encode('infinity', 0, 0, 'epoch=1970-01-01 tick=1us timestamp=63');
+\echo :SQLSTATE
+SELECT snowflake_encode('2024-01-01', 32, 0, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('2024-01-01', -1, 0, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('2024-01-01', 0, 128, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('2024-01-01', 0, -1, 'javascript');
+\echo :SQLSTATE
+SELECT snowflake_encode('2024-01-01', 1, 0, 'mastodon');
+\echo :SQLSTATE
+
+-- widths: whole ticks, a part counts as one
+SELECT snowflake_width('1 millisecond', 'twitter') = 1 << 22 AS tick,
+       snowflake_width('1 microsecond', 'twitter') = 1 << 22 AS part,
+       snowflake_width('0', 'twitter') AS none,
+       snowflake_width('1 day 2 hours', 'sonyflake') = 26 * 3600 * 100 * (1::bigint << 24) AS sonyflake,
+       snowflake_width('1 day') = snowflake_width('24 hours') AS day;
+SELECT snowflake_boundary('2024-03-15', 'twitter') - snowflake_boundary('2024-03-08', 'twitter') =
+       snowflake_width('7 days', 'twitter') AS week;
+SELECT snowflake_width('1 month', 'twitter');
+\echo :SQLSTATE
+SELECT snowflake_width('1 year', 'twitter');
+\echo :SQLSTATE
+SELECT snowflake_width('-1 day', 'twitter');
+\echo :SQLSTATE
+SELECT snowflake_width('1000000 days', 'twitter');
+\echo :SQLSTATE
+SELECT snowflake_width('2147483647 days 2562047788 hours', 'twitter');
+\echo :SQLSTATE
+
+-- with the layout of the server, the setting is named
+SELECT snowflake_encode('1999-01-01', 0, 0);
+SELECT snowflake_encode('2024-01-01', 2147483647, 0);
+SELECT snowflake_width('1000000 days');

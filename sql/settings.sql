@@ -1,0 +1,31 @@
+-- Settings, as far as a session can see and change them.
+SELECT name, coalesce(unit, '') AS unit, vartype, boot_val, min_val, max_val, context
+FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
+
+-- What a session may not change.  The words of these errors are the server's,
+-- and differ between its versions.
+\set VERBOSITY sqlstate
+SET snowflake.machine_id = 8;
+SET snowflake.layout = 'discord';
+SET snowflake.max_ahead = 0;
+SET snowflake.sequence_range = '0-1';
+SET snowflake.sequence_jitter = 10;
+
+-- what it may
+SET snowflake.max_wait = '3s';
+SHOW snowflake.max_wait;
+SET snowflake.max_wait = -1;
+SET snowflake.max_wait = -2;
+RESET snowflake.max_wait;
+
+-- misspelt names
+SET snowflake.machineid = 8;
+
+-- each value is judged before it is written to a file
+ALTER SYSTEM SET snowflake.machine_id = -2;
+ALTER SYSTEM SET snowflake.max_ahead = '2min';
+\set VERBOSITY default
+ALTER SYSTEM SET snowflake.layout = 'twiter';
+ALTER SYSTEM SET snowflake.layout = 'epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=13';
+ALTER SYSTEM SET snowflake.sequence_range = '10';
+ALTER SYSTEM SET snowflake.sequence_range = '10-9';
