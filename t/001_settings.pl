@@ -1,0 +1,135 @@
+# Settings of a server: preloaded or not, the machine ID's life, settings that
+# do not fit, at start, at reload and at use.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $nextval = 'SELECT snowflake_nextval()';
+
+# Not preloaded: decoders work, the generator says what to do.
+my $server = PostgreSQL::Test::Cluster->new('main');
+$server->init;
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE app LOGIN');
+is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(1541815603606036480)'),
+	'378', 'decoders need no preload');
+my $file = $server->data_dir . '/postgresql.conf';
+fails_with($server, $nextval, '55000',
+	qr/only if snowflake is loaded by shared_preload_libraries/,
+	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "\Q$file\E" and restart the server/);
+fails_with($server, "SET ROLE app; $nextval", '55000',
+	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "postgresql.conf" and restart/);
+
+# A bad layout in the file, and the library loaded late: no decoding with another.
+$server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'");
+$server->reload;
+$server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout', true) = 'twiter'");
+fails_with($server, 'SELECT snowflake_timestamp(1)', '22023',
+	qr/invalid value for parameter "snowflake.layout": "twiter"/);
+
+# Preloaded with that layout, the server does not start.
+$server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
+$server->stop;
+ok(!$server->start(fail_ok => 1), 'no start with a malformed layout');
+log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.layout": "twiter".*DETAIL:  At character 1, no preset is named "twiter"/s,
+	'the log says why');
+$server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.sequence_range = '9-8'");
+ok(!$server->start(fail_ok => 1), 'no start with a malformed sequence range');
+log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.sequence_range": "9-8"/, 'the log says why');
+$server->append_conf('postgresql.conf', "snowflake.sequence_range = ''");
+
+# Preloaded, no machine ID.
+$server->start;
+fails_with($server, $nextval, '55000',
+	qr/snowflake.machine_id is not set/, qr/0 to 1023 in the layout "twitter"/,
+	qr/HINT:  Set it by "ALTER SYSTEM SET snowflake.machine_id = N"/);
+
+# Too large a machine ID: a warning at the reload, an error at use.
+my $log = -s $server->logfile;
+configure($server, 'snowflake.machine_id', 1024);
+wait_for_log($server, $log, qr/WARNING:  machine ID 1024 does not fit the Snowflake layout "twitter"/, 'a warning at reload');
+fails_with($server, $nextval, '22023',
+	qr/machine ID 1024 does not fit the Snowflake layout "twitter"/,
+	qr/10 bits for the machine ID: 0 to 1023/, qr/HINT:  Change snowflake.machine_id/);
+
+# A machine ID takes effect without a restart, also in a session from before.
+my $session = $server->background_psql('postgres', on_error_stop => 0);
+$session->query($nextval);
+configure($server, 'snowflake.machine_id', 7);
+my $id = '';
+for (1 .. 1000)
+{
+	$id = $session->query('SELECT snowflake_machine_id(snowflake_nextval())');
+	last if $id eq '7';
+}
+is($id, '7', 'the machine ID takes effect in a session that was there');
+
+# The first use fixes it until the next start.
+$log = -s $server->logfile;
+configure($server, 'snowflake.machine_id', 8);
+is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'),
+	'7', 'the machine ID is fixed by its first use');
+wait_for_log($server, $log, qr/WARNING:  snowflake.machine_id is now 8, but this server goes on with 7 until it is restarted/,
+	'a warning says so');
+$session->quit;
+$server->restart;
+is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'),
+	'8', 'a restart changes it');
+
+# What does not fit at the start.
+$log = -s $server->logfile;
+$server->append_conf('postgresql.conf', "snowflake.layout = 'javascript'");
+$server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '32');
+$server->restart;
+log_matches($server, $log, qr/WARNING:  machine ID 32 does not fit the Snowflake layout "javascript"/, 'a warning at start');
+fails_with($server, $nextval, '22023', qr/5 bits for the machine ID: 0 to 31/);
+$log = -s $server->logfile;
+$server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '31');
+$server->append_conf('postgresql.conf', "snowflake.sequence_range = '100-128'");
+$server->restart;
+log_matches($server, $log, qr/WARNING:  sequence range "100-128" does not fit the Snowflake layout "javascript"/, 'a warning at start');
+fails_with($server, $nextval, '22023',
+	qr/7 bits for the sequence: 0 to 127/, qr/HINT:  Change snowflake.sequence_range/);
+
+# A range that fits is kept to, in every tick.
+$server->append_conf('postgresql.conf', "snowflake.sequence_range = '100-119'");
+$server->restart;
+is( $server->safe_psql('postgres', <<'SQL'), '100|119|20|2000|t', 'all sequences of the range, and no other');
+SELECT min(sequence), max(sequence), count(DISTINCT sequence), count(DISTINCT id), count(DISTINCT created_at) >= 100
+FROM snowflake_nextval(2000) id, snowflake_decode(id)
+SQL
+
+# Jitter: ticks start at different numbers, up to the jitter.
+$server->append_conf('postgresql.conf', "snowflake.sequence_range = '10-127'\nsnowflake.sequence_jitter = 50");
+$server->restart;
+is( $server->safe_psql('postgres', <<'SQL'), 't|t|t', 'ticks start within the jitter');
+SELECT min(first) >= 10, max(first) <= 60, count(DISTINCT first) > 5
+FROM (SELECT min(snowflake_sequence(id)) AS first
+      FROM snowflake_nextval(10000) id GROUP BY snowflake_timestamp(id) ORDER BY snowflake_timestamp(id) OFFSET 1) a
+SQL
+
+# A jitter beyond the range leaves one number of each tick.
+configure($server, 'snowflake.sequence_jitter', 2147483647);
+is($server->safe_psql('postgres', 'SELECT count(DISTINCT id), max(snowflake_sequence(id)) <= 127 FROM snowflake_nextval(100) id'),
+	'100|t', 'jitter beyond the range');
+
+# No machine bits, no machine ID.
+$server->append_conf('postgresql.conf', "snowflake.layout = 'mastodon'\nsnowflake.sequence_range = ''");
+$server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '-1');
+$server->restart;
+is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'no machine bits');
+
+# Other libraries are named in the hint.
+$server->append_conf('postgresql.conf', "shared_preload_libraries = 'auto_explain'");
+$server->restart;
+fails_with($server, $nextval, '55000', qr/"shared_preload_libraries = 'auto_explain, snowflake'"/);
+$server->stop;
+
+done_testing();

@@ -1,0 +1,113 @@
+# Waiting for the clock: seen, interrupted, limited; nothing is left behind by a
+# wait that ends early, and no ID comes twice.
+#
+# The layout has two IDs in a tick of a second, so that waits are long enough to
+# be looked at.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $slow = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=1';
+my $server = snowflake_server('main', 'snowflake.machine_id = 1', 'snowflake.max_ahead = 0',
+	"snowflake.layout = '$slow'");
+
+# Issues IDs until it is stopped, and tells each of them.
+my $endless = 'DO $$ BEGIN LOOP RAISE NOTICE \'id %\', snowflake_nextval(); END LOOP; END $$;';
+my %seen;
+
+# Note IDs told in a session's messages; returns how many there were.
+sub note_ids
+{
+	my ($messages) = @_;
+	my @ids = $messages =~ /NOTICE:  (?:\w+: )?id (\d+)/g;
+
+	$seen{$_}++ for @ids;
+	return scalar @ids;
+}
+
+# Start a session that issues IDs, wait until it waits, do something to it, and
+# expect its end.
+sub interrupted
+{
+	my ($query, $ended, $name) = @_;
+	my $messages = '';
+	my $session = IPC::Run::start(
+		[ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $server->connstr('postgres') . ' application_name=waiter', '-c', $endless ],
+		'2>', \$messages);
+
+	ok( $server->poll_query_until('postgres',
+			"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE application_name = 'waiter'"),
+		"$name: the wait is a wait event");
+	$server->safe_psql('postgres', "SELECT $query(pid) FROM pg_stat_activity WHERE application_name = 'waiter'");
+	$session->finish;
+	like($messages, $ended, "$name: ended");
+	note_ids($messages);
+}
+
+interrupted('pg_cancel_backend', qr/ERROR:  57014:/, 'cancel');
+interrupted('pg_terminate_backend', qr/FATAL:  57P01:/, 'terminate');
+
+# A time-out, and then the same session goes on.
+my ($status, $stdout, $stderr) = $server->psql('postgres', <<"SQL", on_error_stop => 0);
+\\set VERBOSITY verbose
+SET statement_timeout = '1500ms';
+$endless
+$endless
+SET statement_timeout = 0;
+DO \$\$ BEGIN FOR i IN 1..4 LOOP RAISE NOTICE 'id %', snowflake_nextval(); END LOOP; END \$\$;
+SQL
+is(scalar(() = $stderr =~ /ERROR:  57014:.*statement timeout/g), 2, 'statement_timeout ends a wait, twice');
+cmp_ok(note_ids($stderr), '>=', 6, 'the session goes on');
+
+# No wait at all: more IDs at once than three ticks have.
+my $burst = 'DO $$ BEGIN FOR i IN 1..7 LOOP RAISE NOTICE \'id %\', snowflake_nextval(); END LOOP; END $$;';
+($status, $stdout, $stderr) = $server->psql('postgres', "\\set VERBOSITY verbose\nSET snowflake.max_wait = 0; $burst");
+like($stderr, qr/ERROR:  53400: no Snowflake ID became free within 0 ms/, 'max_wait = 0');
+like($stderr, qr/DETAIL:  The next free ID may be issued in \d+\.\d{3} ms by the clock of this server/, 'with the numbers');
+like($stderr, qr/HINT:  .*snowflake.max_wait/, 'with the setting');
+note_ids($stderr);
+
+# A limit below a tick, one above it, and none.
+($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = 20; $burst");
+like($stderr, qr/no Snowflake ID became free within 20 ms/, 'max_wait = 20ms');
+note_ids($stderr);
+for my $limit ('3s', '-1')
+{
+	($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = '$limit'; $burst");
+	is($status, 0, "max_wait = $limit: all IDs come");
+	is(note_ids($stderr), 7, "max_wait = $limit: and are told");
+}
+
+cmp_ok(scalar(keys %seen), '>', 25, 'IDs were seen');
+is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID came twice');
+
+# IDs ahead of the clock, as far as allowed and no further.
+configure($server, 'snowflake.max_ahead', 5000);
+is( $server->safe_psql('postgres', <<'SQL'), '9|t|t', 'max_ahead is used, and kept to');
+SET snowflake.max_wait = 0;
+CREATE TABLE ahead AS SELECT snowflake_nextval() AS id, clock_timestamp() AS at FROM generate_series(1, 9);
+SELECT count(DISTINCT id), max(snowflake_timestamp(id) - at) > interval '1 s', max(snowflake_timestamp(id) - at) <= interval '5 s' FROM ahead
+SQL
+
+# Where the timestamp's bits have ended: no wait helps, an error.
+$server->adjust_conf('postgresql.conf', 'snowflake.layout', "'epoch=2000-01-01 tick=1s timestamp=20 machine=10'");
+$server->restart;
+fails_with($server, 'SELECT snowflake_nextval()', '2200H',
+	qr/the timestamp bits of the Snowflake layout ".*" are used up/,
+	qr/The layout's last tick ended at 2000-01-13 03:16:16/, qr/HINT:  .*snowflake.layout/);
+
+# Where they have not begun: as with any clock that is behind.
+$server->adjust_conf('postgresql.conf', 'snowflake.layout', "'epoch=2200-01-01 tick=1s timestamp=32 machine=10'");
+$server->restart;
+fails_with($server, 'SET snowflake.max_wait = 10; SELECT snowflake_nextval()', '53400',
+	qr/no Snowflake ID became free within 10 ms/);
+$server->stop;
+
+done_testing();

@@ -1,0 +1,82 @@
+# Many sessions at once: 64 of them take 20 million IDs as defaults of several
+# tables in two databases.  No ID comes twice, each session's increase.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $sessions = 64;
+my $ids_per_session = 320_000;
+my @databases = ('one', 'two');
+my @tables = ('orders', 'items', 'events', 'users');
+
+my $server = snowflake_server('main', 'snowflake.machine_id = 3', 'max_connections = 100',
+	'snowflake.max_wait = -1', 'shared_buffers = 256MB', 'wal_level = minimal', 'max_wal_senders = 0',
+	'autovacuum = off', 'max_wal_size = 8GB');
+
+for my $database (@databases)
+{
+	$server->safe_psql('postgres', "CREATE DATABASE $database");
+	$server->safe_psql($database, 'CREATE EXTENSION snowflake');
+	$server->safe_psql($database,
+		"CREATE UNLOGGED TABLE $_ (id bigint DEFAULT snowflake_nextval(), session integer, n integer)") for @tables;
+}
+
+# Each session has one database and goes through its tables, in several
+# statements, so that leases end both within statements and between them.
+my @running;
+for my $session (0 .. $sessions - 1)
+{
+	my $statements = 16;
+	my $rows = $ids_per_session / $statements;
+	my $script = join("\n", map {
+		my $table = $tables[ ($session + $_) % @tables ];
+		my $first = $_ * $rows;
+		"INSERT INTO $table (session, n) SELECT $session, $first + i FROM generate_series(1, $rows) i;"
+	} 0 .. $statements - 1);
+	my $messages = '';
+	push @running, {
+		messages => \$messages,
+		process => IPC::Run::start(
+			[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr($databases[ $session % @databases ]) ],
+			'<', \$script, '>', \my $output, '2>', \$messages) };
+}
+my $failed = 0;
+for (@running)
+{
+	$failed++ unless $_->{process}->finish && ${ $_->{messages} } eq '';
+}
+is($failed, 0, "$sessions sessions end without an error");
+
+# All IDs in one place.
+$server->safe_psql('postgres', 'CREATE UNLOGGED TABLE ids (id bigint, session integer, n integer)');
+my $bindir = $server->config_data('--bindir');
+for my $database (@databases)
+{
+	my $copy = 'COPY (' . join(' UNION ALL ', map { "SELECT * FROM $_" } @tables) . ') TO STDOUT (FORMAT binary)';
+	my @connect = ('-h', $server->host, '-p', $server->port);
+
+	IPC::Run::run([ "$bindir/psql", '-Xq', @connect, '-d', $database, '-c', $copy ], '|',
+		[ "$bindir/psql", '-Xq', @connect, '-d', 'postgres', '-c', 'COPY ids FROM STDIN (FORMAT binary)' ])
+	  or die 'cannot copy';
+}
+my $total = $sessions * $ids_per_session;
+cmp_ok($total, '>=', 20_000_000, "$total IDs");
+my $prepare = "SET work_mem = '1GB'; SET max_parallel_workers_per_gather = 0;";
+is($server->safe_psql('postgres', "$prepare SELECT count(*) FROM ids"), $total, 'all are there');
+is($server->safe_psql('postgres', "$prepare SELECT count(*) FROM (SELECT id, lag(id) OVER (ORDER BY id) AS before FROM ids) a WHERE id = before"),
+	'0', 'no ID comes twice');
+is( $server->safe_psql('postgres',
+		"$prepare SELECT count(*) FROM (SELECT id, lag(id) OVER (PARTITION BY session ORDER BY n) AS before FROM ids) a WHERE id <= before"),
+	'0', 'the IDs of each session increase');
+is( $server->safe_psql('postgres', "$prepare SELECT count(*) FROM ids WHERE snowflake_machine_id(id) <> 3"),
+	'0', 'all have the machine ID');
+$server->stop;
+
+done_testing();

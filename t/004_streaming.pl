@@ -1,0 +1,34 @@
+# A set of IDs in a select list streams: the memory of the backend stays as it
+# is, however many there are.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+plan skip_all => 'needs /proc' unless -r '/proc/self/status';
+
+my $server = snowflake_server('main', 'snowflake.machine_id = 3',
+	"snowflake.layout = 'epoch=2024-01-01 tick=1ms timestamp=41 machine=2 sequence=20'");
+
+# The most memory that the backend ever had, in kB.
+my $peak = q{(SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s*(\d+) kB')::integer)};
+my $count = 5_000_000;
+my $result = $server->safe_psql('postgres', <<"SQL");
+SELECT count(id) FROM (SELECT snowflake_nextval(1000) AS id) a;
+SELECT $peak;
+SELECT count(id) FROM (SELECT snowflake_nextval($count) AS id) a;
+SELECT $peak;
+SQL
+my (undef, $before, $counted, $after) = split /\n/, $result;
+
+is($counted, $count, 'all IDs come');
+cmp_ok($after - $before, '<', 4096, "in less than 4 MB ($before kB before, $after kB after)");
+$server->stop;
+
+done_testing();

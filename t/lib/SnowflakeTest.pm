@@ -1,0 +1,76 @@
+# What the TAP tests share: servers that preload snowflake.
+package SnowflakeTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(snowflake_server configure fails_with log_matches wait_for_log);
+
+# A started server with the given lines of configuration, where snowflake is
+# preloaded and created.
+sub snowflake_server
+{
+	my ($name, @lines) = @_;
+	my $server = PostgreSQL::Test::Cluster->new($name);
+
+	$server->init;
+	$server->append_conf('postgresql.conf',
+		join("\n", "shared_preload_libraries = 'snowflake'", 'fsync = off', @lines) . "\n");
+	$server->start;
+	$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+	return $server;
+}
+
+# Change a setting and wait until a new session sees it.
+sub configure
+{
+	my ($server, $name, $value) = @_;
+
+	$server->safe_psql('postgres', "ALTER SYSTEM SET $name = $value");
+	$server->reload;
+	$server->poll_query_until('postgres',
+		"SELECT setting = '$value' FROM pg_settings WHERE name = '$name'")
+	  or die "$name did not change to $value";
+}
+
+# A query fails with an SQLSTATE and with text that matches each pattern.
+sub fails_with
+{
+	my ($server, $query, $sqlstate, @patterns) = @_;
+	my ($status, $stdout, $stderr) =
+	  $server->psql('postgres', "\\set VERBOSITY verbose\n$query");
+
+	subtest "$query fails with $sqlstate" => sub {
+		isnt($status, 0, 'fails');
+		like($stderr, qr/ERROR:  $sqlstate:/, 'SQLSTATE');
+		like($stderr, $_, "says $_") for @patterns;
+	};
+}
+
+# The server's log, from a position on, matches a pattern.
+sub log_matches
+{
+	my ($server, $from, $pattern, $name) = @_;
+
+	like(substr(slurp_file($server->logfile), $from), $pattern, $name);
+}
+
+# Wait until the server's log, from a position on, matches a pattern.
+sub wait_for_log
+{
+	my ($server, $from, $pattern, $name) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		last if substr(slurp_file($server->logfile), $from) =~ $pattern;
+		select(undef, undef, undef, 0.1);
+	}
+	log_matches($server, $from, $pattern, $name);
+}
+
+1;
