@@ -30,8 +30,8 @@
 #include "shared.h"
 #include "wait.h"
 
-/* What this backend has in hand. */
-static struct
+/* What a backend has in hand. */
+typedef struct Hand
 {
 	int64		next_id;
 	int64		id_step;		/* from one ID to the next */
@@ -40,7 +40,9 @@ static struct
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first lease */
 	int64		last_id;		/* -1 before the first ID */
-} hand = {.last_id = -1};
+} Hand;
+
+static Hand hand = {.last_id = -1};
 
 /*
  * Whether the lease's tick has begun no more than one tick ago, and begins no

@@ -19,7 +19,7 @@ typedef struct LayoutCache
 } LayoutCache;
 
 static LayoutCache *
-parse_layout(FmgrInfo *flinfo, const text *argument)
+parse_layout(FmgrInfo *flinfo, text * argument)
 {
 	Size		length = VARSIZE_ANY_EXHDR(argument);
 	LayoutCache *cache;

@@ -25,7 +25,7 @@ static int
 pinned_machine_id(void)
 {
 	uint32		pinned = sf_shared() ?
-		pg_atomic_read_u32(&sf_shared()->machine_id) : SF_MACHINE_ID_NOT_PINNED;
+	pg_atomic_read_u32(&sf_shared()->machine_id) : SF_MACHINE_ID_NOT_PINNED;
 
 	return pinned == SF_MACHINE_ID_NOT_PINNED ? SF_MACHINE_ID_UNSET : (int) pinned;
 }

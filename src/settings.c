@@ -124,7 +124,7 @@ void
 sf_settings_init(void)
 {
 	GucContext	fixed = process_shared_preload_libraries_in_progress ?
-		PGC_POSTMASTER : PGC_SIGHUP;
+	PGC_POSTMASTER : PGC_SIGHUP;
 
 	refuse_malformed();
 	DefineCustomStringVariable("snowflake.layout",
@@ -188,7 +188,7 @@ sf_settings_fit(int machine_id, int elevel)
 	int64		machine_max = (int64) sf_field_max(layout->machine_bits);
 	int64		sequence_max = (int64) sf_field_max(layout->sequence_bits);
 	bool		all_sequences = sequence_range->min == 0 &&
-		sequence_range->max == SF_SEQUENCE_MAX;
+	sequence_range->max == SF_SEQUENCE_MAX;
 
 	if (layout->machine_bits > 0 && machine_id > machine_max)
 	{

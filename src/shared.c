@@ -51,7 +51,8 @@ start_shared(void)
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 
-	shared = NULL;				/* after a crash it points into the old segment */
+	/* After a crash it points into the old segment. */
+	shared = NULL;
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("snowflake", sizeof(SfShared), &found);
 	if (!found)

@@ -26,9 +26,9 @@ typedef struct SfShared
 	pg_atomic_uint32 machine_id;
 
 	/*
-	 * Positions from here on must not be issued.  Written under the lock, read
-	 * without it: a reader that sees an old value asks for a raise too early,
-	 * never issues too much, because the ceiling only rises.
+	 * Positions from here on must not be issued.  Written under the lock,
+	 * read without it: a reader that sees an old value asks for a raise too
+	 * early, never issues too much, because the ceiling only rises.
 	 */
 	pg_atomic_uint64 ceiling;
 

@@ -30,7 +30,7 @@ days_from_civil(int year, int month, int day)
 	int			march_month = (month + 9) % 12;
 	int			day_of_year = (153 * march_month + 2) / 5 + day - 1;
 	int			day_of_era = year_of_era * 365 + year_of_era / 4 -
-		year_of_era / 100 + day_of_year;
+	year_of_era / 100 + day_of_year;
 
 	return era * DAYS_PER_ERA + day_of_era - DAYS_BEFORE_2000;
 }
@@ -44,7 +44,7 @@ civil_from_days(int64_t days, int *year, int *month, int *day)
 	int			year_of_era = (day_of_era - day_of_era / 1460 +
 							   day_of_era / 36524 - day_of_era / 146096) / 365;
 	int			day_of_year = day_of_era -
-		(365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+	(365 * year_of_era + year_of_era / 4 - year_of_era / 100);
 	int			march_month = (5 * day_of_year + 2) / 153;
 
 	*day = day_of_year - (153 * march_month + 2) / 5 + 1;

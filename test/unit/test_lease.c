@@ -166,7 +166,7 @@ test_widest_sequence(void)
 	SfLayout	layout;
 	SfParseError error;
 	SfLeaseTerms terms = {.layout = &layout,.range = {0, SF_SEQUENCE_MAX},.now_tick = 1,
-		.last_allowed_tick = 1,.ceiling = UINT64_MAX,.size = UINT32_MAX};
+	.last_allowed_tick = 1,.ceiling = UINT64_MAX,.size = UINT32_MAX};
 	SfLease		lease;
 
 	ok(sf_layout_parse("epoch=2000-01-01 tick=1ms timestamp=32 sequence=31", &layout, &error),

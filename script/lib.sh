@@ -1,0 +1,101 @@
+# What the scripts share; sourced, by bash.
+#
+# Finds PostgreSQL, and runs private servers from a copy of this checkout in a
+# temporary directory, which is removed at the end.  PostgreSQL does not run as
+# root: there the copy belongs to the user postgres, who runs the server.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s\n' "$*" >&2; exit 1; }
+
+# Run as root: directly, or by sudo.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo > /dev/null; then
+		sudo "$@"
+	else
+		die "This needs root: run it as root, or install sudo. ($*)"
+	fi
+}
+
+# Sets PG_CONFIG and bindir to an installation that has a server and what
+# extensions are built with: the one that PG_CONFIG names, else the one on the
+# PATH, else Debian's newest.
+find_postgresql() {
+	local candidate
+
+	for candidate in ${PG_CONFIG:-pg_config $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -rV)}; do
+		command -v "$candidate" > /dev/null || continue
+		bindir=$("$candidate" --bindir)
+		if [ -x "$bindir/postgres" ] && [ -f "$("$candidate" --pgxs)" ] &&
+			[ -f "$("$candidate" --includedir-server)/postgres.h" ]; then
+			PG_CONFIG=$(command -v "$candidate")
+			return
+		fi
+	done
+	return 1
+}
+
+# A copy of the checkout in $work, without what was built in it.
+copy_checkout() {
+	work=$(mktemp -d "${TMPDIR:-/tmp}/snowflake.XXXXXX")
+	trap clean_up EXIT
+	chmod 755 "$work"
+	mkdir "$work/tree"
+	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
+		--exclude=./tmp_check --exclude=./output_iso --exclude=./results -cf - . | tar -C "$work/tree" -xf -
+}
+
+clean_up() {
+	if [ -d "$work/server" ]; then
+		as_owner "$bindir/pg_ctl" -D "$work/server/data" -m immediate stop > /dev/null 2>&1 || true
+	fi
+	rm -rf "$work"
+}
+
+# The bitcode for JIT is of no use here, and needs clang.
+run_make() {
+	make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no "$@"
+}
+
+install_extension() {
+	if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
+		run_make install
+	else
+		as_root make -s -C "$work/tree" PG_CONFIG="$PG_CONFIG" with_llvm=no install
+	fi > /dev/null
+}
+
+# Give the copy to the user who runs servers.
+give_to_owner() {
+	if [ "$(id -u)" = 0 ]; then
+		chown -R postgres "$work"
+	fi
+}
+
+# Run as that user, in the copy, with an environment of its own.
+as_owner() {
+	local clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
+		PGHOST="$work/server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG")
+
+	if [ "$(id -u)" = 0 ]; then
+		(cd "$work/tree" && runuser -u postgres -- "${clean[@]}" "$@")
+	else
+		(cd "$work/tree" && "${clean[@]}" "$@")
+	fi
+}
+
+# Start a private server, which nothing outside of $work knows or sees, with
+# the lines of configuration that are given.
+start_server() {
+	as_owner mkdir -m 700 "$work/server"
+	as_owner "$bindir/initdb" -D "$work/server/data" -U postgres -A trust --no-sync > "$work/initdb.log" 2>&1 ||
+		{ cat "$work/initdb.log"; die "initdb failed"; }
+	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work/server'" \
+		"shared_preload_libraries = 'snowflake'" "$@" |
+		as_owner tee -a "$work/server/data/postgresql.conf" > /dev/null
+	as_owner "$bindir/pg_ctl" -D "$work/server/data" -l "$work/server/log" -w start > /dev/null ||
+		{ as_owner cat "$work/server/log"; die "the server did not start"; }
+}
