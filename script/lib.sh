@@ -49,9 +49,13 @@ copy_checkout() {
 }
 
 clean_up() {
-	if [ -d "$work/server" ]; then
-		as_owner "$bindir/pg_ctl" -D "$work/server/data" -m immediate stop > /dev/null 2>&1 || true
-	fi
+	local data
+
+	for data in "$work"/*/data; do
+		if [ -d "$data" ]; then
+			as_owner "$bindir/pg_ctl" -D "$data" -m immediate stop > /dev/null 2>&1 || true
+		fi
+	done
 	rm -rf "$work"
 }
 
@@ -75,10 +79,12 @@ give_to_owner() {
 	fi
 }
 
-# Run as that user, in the copy, with an environment of its own.
+# Run as that user, in the copy, with an environment of its own: a client finds
+# the server that $server names.
+server=server
 as_owner() {
 	local clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
-		PGHOST="$work/server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG")
+		PGHOST="$work/$server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG")
 
 	if [ "$(id -u)" = 0 ]; then
 		(cd "$work/tree" && runuser -u postgres -- "${clean[@]}" "$@")
@@ -87,15 +93,19 @@ as_owner() {
 	fi
 }
 
-# Start a private server, which nothing outside of $work knows or sees, with
-# the lines of configuration that are given.
+# Start the private server that $server names, which nothing outside of $work
+# knows or sees, with the lines of configuration that are given.
 start_server() {
-	as_owner mkdir -m 700 "$work/server"
-	as_owner "$bindir/initdb" -D "$work/server/data" -U postgres -A trust --no-sync > "$work/initdb.log" 2>&1 ||
+	local directory=$work/$server
+
+	as_owner mkdir -m 700 "$directory"
+	as_owner "$bindir/initdb" -D "$directory/data" -U postgres -A trust --no-sync > "$work/initdb.log" 2>&1 ||
 		{ cat "$work/initdb.log"; die "initdb failed"; }
-	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$work/server'" \
+	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$directory'" \
 		"shared_preload_libraries = 'snowflake'" "$@" |
-		as_owner tee -a "$work/server/data/postgresql.conf" > /dev/null
-	as_owner "$bindir/pg_ctl" -D "$work/server/data" -l "$work/server/log" -w start > /dev/null ||
-		{ as_owner cat "$work/server/log"; die "the server did not start"; }
+		as_owner tee -a "$directory/data/postgresql.conf" > /dev/null
+	as_owner "$bindir/pg_ctl" -D "$directory/data" -l "$directory/log" -w start > /dev/null ||
+		{ as_owner cat "$directory/log"; die "the server did not start"; }
 }
+
+stop_server() { as_owner "$bindir/pg_ctl" -D "$work/$server/data" -m fast stop > /dev/null; }
