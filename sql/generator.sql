@@ -22,6 +22,12 @@ SELECT bool_and(id > before) AS increasing, count(*), max(id) = snowflake_currva
 SELECT snowflake_currval() AS last \gset
 SELECT snowflake_nextval() > :last AS increasing;
 
+-- a lease that was not used up is not used later: IDs have the time of their call
+SELECT count(snowflake_nextval()) FROM generate_series(1, 100000);
+SELECT pg_sleep(0.02);
+WITH ids AS (SELECT clock_timestamp() AS before, snowflake_nextval() AS id)
+SELECT snowflake_timestamp(id) > before - interval '2 ms' AS time FROM ids;
+
 -- sets: of none, in FROM, with LIMIT, side by side, from rows
 SELECT count(*) FROM snowflake_nextval(0);
 SELECT count(*), count(DISTINCT id) FROM snowflake_nextval(1000) id;

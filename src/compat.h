@@ -16,6 +16,11 @@
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
+/* Access to varlenas has a header of its own since 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* 18 reports name and version of a module in pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define SF_MODULE_MAGIC(name_, version_) \

@@ -6,6 +6,7 @@
 
 #include "utils/builtins.h"
 
+#include "compat.h"
 #include "layout_argument.h"
 #include "settings.h"
 #include "shared.h"

@@ -32,14 +32,14 @@ sub note_ids
 	return scalar @ids;
 }
 
-# Start a session that issues IDs, wait until it waits, do something to it, and
-# expect its end.
+# Start a session that issues IDs without limit of time, wait until it waits, do
+# something to it, and expect its end.
 sub interrupted
 {
 	my ($query, $ended, $name) = @_;
 	my $messages = '';
 	my $session = IPC::Run::start(
-		[ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $server->connstr('postgres') . ' application_name=waiter', '-c', $endless ],
+		[ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $server->connstr('postgres') . ' application_name=waiter', '-c', 'SET snowflake.max_wait = -1', '-c', $endless ],
 		'2>', \$messages);
 
 	ok( $server->poll_query_until('postgres',
@@ -108,6 +108,12 @@ $server->adjust_conf('postgresql.conf', 'snowflake.layout', "'epoch=2200-01-01 t
 $server->restart;
 fails_with($server, 'SET snowflake.max_wait = 10; SELECT snowflake_nextval()', '53400',
 	qr/no Snowflake ID became free within 10 ms/);
+
+# In such a wait, of 170 years, nothing but the wait itself looks for interrupts.
+interrupted('pg_cancel_backend', qr/ERROR:  57014:/, 'cancel a long wait');
+interrupted('pg_terminate_backend', qr/FATAL:  57P01:/, 'terminate a long wait');
+fails_with($server, "SET snowflake.max_wait = -1; SET statement_timeout = 100; SELECT snowflake_nextval()", '57014',
+	qr/statement timeout/);
 $server->stop;
 
 done_testing();

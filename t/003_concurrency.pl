@@ -1,5 +1,8 @@
 # Many sessions at once: 64 of them take 20 million IDs as defaults of several
 # tables in two databases.  No ID comes twice, each session's increase.
+#
+# And then a race for the cursor: in a layout whose leases hold one ID, so that
+# each ID is a swap of it.
 use strict;
 use warnings;
 
@@ -77,6 +80,20 @@ is( $server->safe_psql('postgres',
 	'0', 'the IDs of each session increase');
 is( $server->safe_psql('postgres', "$prepare SELECT count(*) FROM ids WHERE snowflake_machine_id(id) <> 3"),
 	'0', 'all have the machine ID');
+
+# The race: a tick has 64 IDs, and a lease a 64th of them.  Sessions issue IDs
+# as fast as they can, without a row written in between.
+$server->append_conf('postgresql.conf', "snowflake.layout = 'epoch=2024-01-01 tick=10us timestamp=51 machine=4 sequence=6'");
+$server->restart;
+$server->safe_psql('postgres', 'CREATE UNLOGGED TABLE raced (ids bigint[])');
+my $racers = 8;
+my @racing = map {
+	IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr('postgres'), '-c',
+			'INSERT INTO raced SELECT array_agg(id) FROM (SELECT snowflake_nextval(500000) AS id) a' ])
+} 1 .. $racers;
+is(scalar(grep { !$_->finish } @racing), 0, "$racers sessions race without an error");
+is($server->safe_psql('postgres', "$prepare SELECT count(*), count(DISTINCT id) FROM raced, unnest(ids) id"),
+	join('|', ($racers * 500_000) x 2), 'no ID comes twice');
 $server->stop;
 
 done_testing();
