@@ -7,7 +7,7 @@
 #   make unit               tests of src/core alone; needs no PostgreSQL server
 
 EXTENSION = snowflake
-VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake.control)
+EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake.control)
 DATA = snowflake--1.0.sql
 
 CORE_OBJS = src/core/instant.o src/core/layout.o src/core/layout_parse.o \
@@ -16,7 +16,7 @@ MODULE_big = snowflake
 OBJS = $(CORE_OBJS) src/ceiling.o src/decode.o src/encode.o src/generator.o \
 	src/layout_argument.o src/layouts.o src/machine.o src/nextval.o \
 	src/settings.o src/shared.o src/snowflake.o src/wait.o
-PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(VERSION)"'
+PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
 
 REGRESS = setup layouts decode encode boundary generator settings permissions errors
 ISOLATION = sessions
