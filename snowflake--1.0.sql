@@ -175,3 +175,33 @@ COMMENT ON VIEW snowflake_layouts IS
 'layouts that have a name: ids_per_second is what one machine can issue, exhausted_at when the timestamp bits are used up, definition the same layout written out';
 
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
+
+/*
+ * The register, of which a cluster has one for all its databases
+ */
+
+CREATE FUNCTION snowflake_make_register() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_make_register'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_make_register() IS
+'makes the register of Snowflake IDs of this cluster, if it has none';
+
+CREATE FUNCTION snowflake_accept_layout() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_accept_layout'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_accept_layout() IS
+'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the layout before';
+
+CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_set_floor'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
+'moves the line of Snowflake IDs to an instant, forth or back: back repeats IDs if any was issued at or after the instant';
+
+REVOKE ALL ON FUNCTION snowflake_make_register(), snowflake_accept_layout(),
+	snowflake_set_floor(timestamptz) FROM PUBLIC;
+
+SELECT snowflake_make_register();

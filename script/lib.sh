@@ -29,7 +29,8 @@ find_postgresql() {
 	for candidate in ${PG_CONFIG:-pg_config $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config | sort -rV)}; do
 		command -v "$candidate" > /dev/null || continue
 		bindir=$("$candidate" --bindir)
-		if [ -x "$bindir/postgres" ] && [ -f "$("$candidate" --pgxs)" ] &&
+		if [ -x "$bindir/postgres" ] &&
+			[ "$("$candidate" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')" -ge 15 ] && [ -f "$("$candidate" --pgxs)" ] &&
 			[ -f "$("$candidate" --includedir-server)/postgres.h" ]; then
 			PG_CONFIG=$(command -v "$candidate")
 			return
@@ -44,7 +45,7 @@ copy_checkout() {
 	trap clean_up EXIT
 	chmod 755 "$work"
 	mkdir "$work/tree"
-	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
+	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]' \
 		--exclude=./tmp_check --exclude=./output_iso --exclude=./results -cf - . | tar -C "$work/tree" -xf -
 }
 

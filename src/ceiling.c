@@ -1,16 +1,26 @@
 /*
  * ceiling.c
- *	  Raising the position up to which this server has reserved the line.
+ *	  The durable end of what this server may issue.
  *
  * A position at or above the ceiling is not issued.  Whoever wants one raises
  * the ceiling first; to spare callers the wait, the one who takes a lease past
- * the middle of the reserve raises it early.  Raises are serialised by the
- * shared lock, and a raise looks again under the lock whether it is still
- * wanted, so that of many who meet the ceiling at once only one works.
+ * the middle of the reserve raises it early.  A raise is three steps, in this
+ * order:
  *
- * The ceiling lives in shared memory alone so far: it does not outlive the
- * server.  To make it durable, raise_locked has one place for it, between
- * working out the new ceiling and publishing it.
+ *	1. a higher ceiling is written to the register, which logs it,
+ *	2. the log is flushed to disk,
+ *	3. the ceiling is published in shared memory.
+ *
+ * A crash before 2 leaves the old ceiling, which nothing was issued above.  A
+ * crash after it leaves the new one; whatever of it was issued or not, the
+ * server goes on above it.  And because an ID is issued after 3, any record of
+ * a transaction that holds it follows the ceiling in the log: whoever replays
+ * that transaction, a standby or a recovery to a point in time, has replayed
+ * the ceiling before.
+ *
+ * Raises are serialised by the shared lock, and look again under it whether they
+ * are still wanted, so that of many who meet the ceiling at once only one works.
+ * The register is held before the lock is taken, since that may wait.
  */
 #include "postgres.h"
 
@@ -18,36 +28,161 @@
 
 #include "ceiling.h"
 #include "core/ceiling.h"
+#include "register.h"
+#include "settings.h"
 
-static void
-raise_locked(SfShared *shared, uint64 seen)
+static SfInstant
+ceiling_instant(const SfLayout *layout, uint64 ceiling)
 {
+	return sf_layout_tick_start(layout, sf_position_tick(layout, ceiling));
+}
+
+static RepOriginId
+origin_of(SfShared *shared)
+{
+	return (RepOriginId) pg_atomic_read_u32(&shared->origin);
+}
+
+/* The register is held, and the lock is taken. */
+static void
+raise_locked(SfShared *shared, RepOriginId origin, uint64 seen)
+{
+	const SfLayout *layout = &shared->layout;
 	uint64		ceiling;
 
-	if (pg_atomic_read_u64(&shared->ceiling) != seen)
+	if (pg_atomic_read_u64(&shared->ceiling) != seen || origin_of(shared) != origin)
 		return;
-	ceiling = sf_ceiling_next(&shared->layout, GetCurrentTimestamp(),
+	ceiling = sf_ceiling_next(layout, GetCurrentTimestamp(),
 							  pg_atomic_read_u64(&shared->cursor));
+	if (ceiling <= seen)
+		return;
+	sf_register_write(origin, ceiling_instant(layout, ceiling), false);
+	pg_write_barrier();
+	pg_atomic_write_u64(&shared->ceiling, ceiling);
+}
 
-	/* Here the ceiling becomes durable, before anyone can see it. */
+/*
+ * The register was dropped, and perhaps made anew: open the line again, from
+ * where it is.
+ */
+static void
+reopen(SfShared *shared, RepOriginId gone, uint32 machine_id)
+{
+	uint32		expected = gone;
 
-	if (ceiling > seen)
-		pg_atomic_write_u64(&shared->ceiling, ceiling);
+	pg_atomic_compare_exchange_u32(&shared->origin, &expected, InvalidRepOriginId);
+	sf_ceiling_open(shared, machine_id);
 }
 
 void
-sf_ceiling_raise(SfShared *shared, uint64 seen)
+sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen)
 {
+	RepOriginId origin = origin_of(shared);
+
+	if (!sf_register_hold(origin, true))
+	{
+		reopen(shared, origin, machine_id);
+		return;
+	}
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	raise_locked(shared, seen);
+	raise_locked(shared, origin, seen);
 	LWLockRelease(shared->lock);
+	sf_register_release(origin);
 }
 
 void
 sf_ceiling_raise_early(SfShared *shared, uint64 seen)
 {
-	if (!LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
+	RepOriginId origin = origin_of(shared);
+
+	if (!sf_register_hold(origin, false))
 		return;
-	raise_locked(shared, seen);
+	if (LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
+	{
+		raise_locked(shared, origin, seen);
+		LWLockRelease(shared->lock);
+	}
+	sf_register_release(origin);
+}
+
+/*
+ * The cursor is not below the register from here on, and nothing is reserved.
+ * It is already above it where the register was made anew in this run, and then
+ * others may be moving it.
+ */
+static SfInstant
+open_locked(SfShared *shared, RepOriginId origin)
+{
+	SfInstant	floor = sf_register_read(origin);
+	uint64		position = sf_position_at(&shared->layout, floor);
+	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+
+	while (cursor < position &&
+		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
+		;
+	pg_atomic_write_u64(&shared->ceiling, Max(cursor, position));
+	pg_write_barrier();
+	pg_atomic_write_u32(&shared->origin, origin);
+	return floor;
+}
+
+void
+sf_ceiling_open(SfShared *shared, uint32 machine_id)
+{
+	RepOriginId origin;
+	SfInstant	floor = 0;
+	bool		opened = false;
+
+	if (likely(origin_of(shared) != InvalidRepOriginId))
+	{
+		pg_read_barrier();		/* cursor and ceiling were written before it */
+		return;
+	}
+	origin = sf_register_find(&shared->layout);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (origin_of(shared) == InvalidRepOriginId)
+	{
+		floor = open_locked(shared, origin);
+		opened = true;
+	}
 	LWLockRelease(shared->lock);
+	if (opened)
+		ereport(LOG,
+				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
+					   machine_id, sf_settings_layout_text(), timestamptz_to_str(floor)),
+				errhidestmt(true));
+}
+
+bool
+sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant)
+{
+	const SfLayout *layout = &shared->layout;
+	uint64		position = sf_position_at(layout, instant);
+	uint64		cursor;
+	bool		moved = true;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	cursor = pg_atomic_read_u64(&shared->cursor);
+	if (origin_of(shared) == InvalidRepOriginId)
+		sf_register_write(origin, instant, true);
+	else if (position > cursor ||
+			 ceiling_instant(layout, cursor) - instant > sf_ceiling_reserve(layout))
+	{
+		/*
+		 * A backend that has seen the old cursor and the old ceiling fails to
+		 * swap, since the cursor never comes to be what that backend saw: it
+		 * moves forth, or back by more than was reserved.  And no new lease
+		 * is taken on the old line once the ceiling is 0.
+		 */
+		pg_atomic_write_u64(&shared->ceiling, 0);
+		pg_memory_barrier();
+		sf_register_write(origin, instant, true);
+		pg_atomic_write_u64(&shared->cursor, position);
+		pg_write_barrier();
+		pg_atomic_write_u64(&shared->ceiling, position);
+	}
+	else
+		moved = false;
+	LWLockRelease(shared->lock);
+	return moved;
 }

@@ -1,19 +1,40 @@
 /*
  * ceiling.h
- *	  Raising the position up to which this server has reserved the line.
+ *	  The durable end of what this server may issue.
  */
 #ifndef SF_CEILING_RAISE_H
 #define SF_CEILING_RAISE_H
 
+#include "register.h"
 #include "shared.h"
 
-/* Returns when the ceiling is above seen, which a lease was refused for. */
-extern void sf_ceiling_raise(SfShared *shared, uint64 seen);
+/*
+ * Open the line, if that has not been done in this run of the server: from here
+ * on the cursor is at or above everything that was ever issued.
+ *
+ * Raises object_not_in_prerequisite_state when the register does not allow it
+ * (sf_register_find).
+ */
+extern void sf_ceiling_open(SfShared *shared, uint32 machine_id);
 
 /*
- * Raise a ceiling that is near, unless somebody is about it; never waits for
- * them.
+ * Try to raise the ceiling that a lease was refused for; the caller looks again.
+ *
+ * Raises object_not_in_prerequisite_state when the register is gone.
+ */
+extern void sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen);
+
+/*
+ * Raise a ceiling that is near, unless somebody is about it; waits for nobody
+ * and raises no error, since there is time until the ceiling is reached.
  */
 extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen);
+
+/*
+ * Move the line to the first tick that does not begin before an instant.  The
+ * register is held.  Returns false, and moves nothing, if that would be back by
+ * less than what a raise reserves.
+ */
+extern bool sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant);
 
 #endif							/* SF_CEILING_RAISE_H */

@@ -91,7 +91,7 @@ report_exhausted(const SfLayout *layout)
 			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up",
 				   sf_settings_layout_text()),
-			errdetail("The layout's last tick ended at %s.", timestamptz_to_str(end)),
+			errdetail("The layout's last tick ends at %s.", timestamptz_to_str(end)),
 			errhint("Check the clock of this server, or change snowflake.layout."));
 }
 
@@ -106,6 +106,7 @@ take_lease(TimestampTz now)
 
 	PreventCommandDuringRecovery("snowflake_nextval()");
 	machine_id = sf_machine_id(shared);
+	sf_ceiling_open(shared, machine_id);
 	terms.range = sf_sequence_range_within(layout, shared->range);
 	terms.size = wanted_size(terms.range, now);
 
@@ -136,7 +137,7 @@ take_lease(TimestampTz now)
 								  (int64) sf_max_ahead * 1000);
 				break;
 			case SF_LEASE_AT_CEILING:
-				sf_ceiling_raise(shared, terms.ceiling);
+				sf_ceiling_raise(shared, machine_id, terms.ceiling);
 				break;
 			case SF_LEASE_EXHAUSTED:
 				report_exhausted(layout);

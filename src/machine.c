@@ -18,8 +18,6 @@
 #include "machine.h"
 #include "settings.h"
 
-static int	configured_machine_id = SF_MACHINE_ID_UNSET;
-
 /* The pinned number, or SF_MACHINE_ID_UNSET. */
 static int
 pinned_machine_id(void)
@@ -31,14 +29,16 @@ pinned_machine_id(void)
 }
 
 /*
- * At a reload the postmaster warns, once for the server, of what the new number
- * brings.  All the settings that it has to fit are fixed by then.
+ * At a reload the postmaster lets all sessions know the new number, and warns,
+ * once for the server, of what it brings.  All the settings that it has to fit
+ * are fixed by then.
  */
 static void
 assign_machine_id(int newval, void *extra)
 {
-	if (IsUnderPostmaster || sf_shared() == NULL || newval == configured_machine_id)
+	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_machine_id)
 		return;
+	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
 	if (!sf_settings_fit(newval, WARNING))
 		return;
 	if (pinned_machine_id() != SF_MACHINE_ID_UNSET && newval != pinned_machine_id())
@@ -54,12 +54,12 @@ sf_machine_init(void)
 	DefineCustomIntVariable("snowflake.machine_id",
 							"The number of this server, different on each.",
 							"-1 if not set. Its first use fixes it until the server is restarted.",
-							&configured_machine_id,
+							&sf_settings_machine_id,
 							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, INT_MAX,
 							PGC_SIGHUP, 0,
 							NULL, assign_machine_id, NULL);
 	if (process_shared_preload_libraries_in_progress)
-		sf_settings_fit(configured_machine_id, WARNING);
+		sf_settings_fit(sf_settings_machine_id, WARNING);
 }
 
 static void
@@ -78,18 +78,20 @@ uint32
 sf_machine_id(SfShared *shared)
 {
 	uint32		pinned = pg_atomic_read_u32(&shared->machine_id);
+	int			configured;
 
 	if (pinned != SF_MACHINE_ID_NOT_PINNED)
 		return pinned;
-	sf_settings_fit(configured_machine_id, ERROR);
+	configured = (int) pg_atomic_read_u32(&shared->configured_machine_id);
+	sf_settings_fit(configured, ERROR);
 	if (shared->layout.machine_bits == 0)
 		return 0;
-	if (configured_machine_id == SF_MACHINE_ID_UNSET)
+	if (configured == SF_MACHINE_ID_UNSET)
 		report_unset(&shared->layout);
 
 	/* Whoever comes first decides; a failed swap tells us what he wrote. */
 	if (pg_atomic_compare_exchange_u32(&shared->machine_id, &pinned,
-									   (uint32) configured_machine_id))
-		return (uint32) configured_machine_id;
+									   (uint32) configured))
+		return (uint32) configured;
 	return pinned;
 }

@@ -22,6 +22,7 @@
 #include "compat.h"
 #include "settings.h"
 
+int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;
 int			sf_max_ahead = 10;
 int			sf_max_wait = 5000;
 int			sf_sequence_jitter = 0;
@@ -112,8 +113,10 @@ refuse_malformed(void)
 	SfSequenceRange parsed_range;
 	SfParseError error;
 
+	/* In a session that has reset the name of no known setting it is empty. */
 	value = GetConfigOption("snowflake.layout", true, false);
-	if (value && !sf_layout_parse(value, &parsed_layout, &error))
+	if (value && (value[0] || process_shared_preload_libraries_in_progress) &&
+		!sf_layout_parse(value, &parsed_layout, &error))
 		report_malformed("snowflake.layout", value, &error, SF_LAYOUT_HINT);
 	value = GetConfigOption("snowflake.sequence_range", true, false);
 	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))

@@ -17,6 +17,7 @@
 	"Name a preset of the view snowflake_layouts, or define a layout as in " \
 	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
 
+extern int	sf_settings_machine_id; /* what this process has, perhaps late */
 extern int	sf_max_ahead;		/* ms */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_sequence_jitter;

@@ -9,6 +9,7 @@
 
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "replication/origin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
@@ -38,7 +39,9 @@ fill_shared(void)
 	shared->layout = *sf_settings_layout();
 	shared->range = sf_settings_sequence_range();
 	shared->lock = &GetNamedLWLockTranche("snowflake")->lock;
+	pg_atomic_init_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
 	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
+	pg_atomic_init_u32(&shared->origin, InvalidRepOriginId);
 	pg_atomic_init_u64(&shared->ceiling, 0);
 	pg_atomic_init_u64(&shared->cursor, 0);
 }

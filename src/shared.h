@@ -20,10 +20,22 @@ typedef struct SfShared
 	LWLock	   *lock;
 
 	/*
+	 * What the postmaster has for snowflake.machine_id, as an int.  Sessions
+	 * see a reload one by one, and some late; the postmaster is the first.
+	 */
+	pg_atomic_uint32 configured_machine_id;
+
+	/*
 	 * The machine ID in use, or SF_MACHINE_ID_NOT_PINNED.  Changes once, from
 	 * that to a number, by compare-and-swap.
 	 */
 	pg_atomic_uint32 machine_id;
+
+	/*
+	 * The register, 0 until the line has been opened in this run of the
+	 * server.  Set once, under the lock, after cursor and ceiling.
+	 */
+	pg_atomic_uint32 origin;
 
 	/*
 	 * Positions from here on must not be issued.  Written under the lock,

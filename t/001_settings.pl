@@ -85,9 +85,8 @@ is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextva
 
 # What does not fit at the start.
 $log = -s $server->logfile;
-$server->append_conf('postgresql.conf', "snowflake.layout = 'javascript'");
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '32');
-$server->restart;
+restart_with_layout($server, 'javascript');
 log_matches($server, $log, qr/WARNING:  machine ID 32 does not fit the Snowflake layout "javascript"/, 'a warning at start');
 fails_with($server, $nextval, '22023', qr/5 bits for the machine ID: 0 to 31/);
 $log = -s $server->logfile;
@@ -121,9 +120,9 @@ is($server->safe_psql('postgres', 'SELECT count(DISTINCT id), max(snowflake_sequ
 	'100|t', 'jitter beyond the range');
 
 # No machine bits, no machine ID.
-$server->append_conf('postgresql.conf', "snowflake.layout = 'mastodon'\nsnowflake.sequence_range = ''");
+$server->append_conf('postgresql.conf', "snowflake.sequence_range = ''");
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '-1');
-$server->restart;
+restart_with_layout($server, 'mastodon');
 is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'no machine bits');
 
 # Other libraries are named in the hint.

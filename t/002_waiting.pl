@@ -97,15 +97,13 @@ SELECT count(DISTINCT id), max(snowflake_timestamp(id) - at) > interval '1 s', m
 SQL
 
 # Where the timestamp's bits have ended: no wait helps, an error.
-$server->adjust_conf('postgresql.conf', 'snowflake.layout', "'epoch=2000-01-01 tick=1s timestamp=20 machine=10'");
-$server->restart;
+restart_with_layout($server, 'epoch=2000-01-01 tick=1s timestamp=20 machine=10');
 fails_with($server, 'SELECT snowflake_nextval()', '2200H',
 	qr/the timestamp bits of the Snowflake layout ".*" are used up/,
-	qr/The layout's last tick ended at 2000-01-13 03:16:16/, qr/HINT:  .*snowflake.layout/);
+	qr/The layout's last tick ends at 2000-01-13 03:16:16/, qr/HINT:  .*snowflake.layout/);
 
 # Where they have not begun: as with any clock that is behind.
-$server->adjust_conf('postgresql.conf', 'snowflake.layout', "'epoch=2200-01-01 tick=1s timestamp=32 machine=10'");
-$server->restart;
+restart_with_layout($server, 'epoch=2200-01-01 tick=1s timestamp=32 machine=10');
 fails_with($server, 'SET snowflake.max_wait = 10; SELECT snowflake_nextval()', '53400',
 	qr/no Snowflake ID became free within 10 ms/);
 

@@ -83,8 +83,7 @@ is( $server->safe_psql('postgres', "$prepare SELECT count(*) FROM ids WHERE snow
 
 # The race: a tick has 64 IDs, and a lease a 64th of them.  Sessions issue IDs
 # as fast as they can, without a row written in between.
-$server->append_conf('postgresql.conf', "snowflake.layout = 'epoch=2024-01-01 tick=10us timestamp=51 machine=4 sequence=6'");
-$server->restart;
+restart_with_layout($server, 'epoch=2024-01-01 tick=10us timestamp=51 machine=4 sequence=6');
 $server->safe_psql('postgres', 'CREATE UNLOGGED TABLE raced (ids bigint[])');
 my $racers = 8;
 my @racing = map {

@@ -258,7 +258,7 @@ sf_span_parse(const char *text, size_t length, int64_t *span)
 	{
 		if (*c == '.')
 			return SF_SPAN_BAD_SYNTAX;
-		below_ns = below_ns || (place % 10 != 0 && *c != '0');
+		below_ns = below_ns || (place <= 1 && *c != '0');
 		place /= 10;
 		rest += place * (*c - '0');
 	}

@@ -177,8 +177,8 @@ extern int64_t sf_layout_boundary(const SfLayout *layout, SfInstant instant);
 /*
  * How many numbers a span of time covers: boundary(t + span) - boundary(t) for
  * a span of whole ticks.  A part of a tick counts as a whole one.  Returns
- * false, *width untouched, when the span is negative or longer than all ticks
- * of the layout.
+ * false, *width untouched, when the span is negative or as long as all ticks of
+ * the layout, or longer.
  */
 extern bool sf_layout_width(const SfLayout *layout, int64_t span, int64_t *width);
 

@@ -146,7 +146,7 @@ read_tick(Draft *draft)
 		case SF_SPAN_OK:
 			break;
 		case SF_SPAN_BAD_SYNTAX:
-			return fail(draft, value.at, "tick \"%s\" is not a number followed by us, ms or s",
+			return fail(draft, value.at, "tick \"%s\" is not a number followed by ns, us, ms or s",
 						quote(value).text);
 		case SF_SPAN_NOT_WHOLE:
 			return fail(draft, value.at, "tick \"%s\" is not a whole number of microseconds",
@@ -214,7 +214,7 @@ check_draft(Draft *draft, const char *end)
 						"the fields have more than %d bits together", MAX_ID_BITS);
 	}
 	if (draft->bits[KEY_TIMESTAMP] == 0)
-		return fail(draft, end, "field \"timestamp\" is missing");
+		return fail(draft, end, "field \"timestamp\" is missing or has no bits");
 	if (draft->fields[0] != KEY_TIMESTAMP)
 		return fail(draft, draft->values[draft->fields[0]].at - strlen(key_names[draft->fields[0]]) - 1,
 					"field \"timestamp\" is not first: \"%s\" is before it",

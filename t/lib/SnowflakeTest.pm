@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(snowflake_server configure fails_with log_matches wait_for_log);
+our @EXPORT = qw(snowflake_server restart_with_layout configure fails_with log_matches wait_for_log);
 
 # A started server with the given lines of configuration, where snowflake is
 # preloaded and created.
@@ -24,6 +24,16 @@ sub snowflake_server
 	$server->start;
 	$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	return $server;
+}
+
+# Restart with another layout, and accept it.
+sub restart_with_layout
+{
+	my ($server, $layout) = @_;
+
+	$server->append_conf('postgresql.conf', "snowflake.layout = '$layout'");
+	$server->restart;
+	$server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
 }
 
 # Change a setting and wait until a new session sees it.

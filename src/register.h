@@ -1,0 +1,51 @@
+/*
+ * register.h
+ *	  The one number of this cluster that outlives it: the durable ceiling.
+ */
+#ifndef SF_REGISTER_H
+#define SF_REGISTER_H
+
+#include "postgres.h"
+
+#include "replication/origin.h"
+
+#include "core/layout.h"
+
+/*
+ * The register, which must carry the layout.
+ *
+ * Raises object_not_in_prerequisite_state when there is none, when it carries
+ * another layout, or when this very transaction made or changed it.  Needs a
+ * transaction.
+ */
+extern RepOriginId sf_register_find(const SfLayout *layout);
+
+/* The time in the register; that of the Unix epoch if it was never written. */
+extern SfInstant sf_register_read(RepOriginId origin);
+
+/*
+ * Keep the register from being dropped until sf_register_release or the end of
+ * the transaction.  Returns false when it has been dropped, or is about to be
+ * and wait is false.
+ */
+extern bool sf_register_hold(RepOriginId origin, bool wait);
+extern void sf_register_release(RepOriginId origin);
+
+/*
+ * Write a time, log it, and return when the log is on disk.  Writes nothing
+ * when the register holds a later time, unless back is true.  The register is
+ * held.
+ */
+extern void sf_register_write(RepOriginId origin, SfInstant instant, bool back);
+
+/* Raises object_not_in_prerequisite_state: the register is missing. */
+extern void sf_register_report_missing(void) pg_attribute_noreturn();
+
+/*
+ * Make the register if there is none.  If it carries another layout, then with
+ * accept let it carry this one.  Returns whether anything was changed; *before
+ * is the layout that it carried before, NULL if there was no register.
+ */
+extern bool sf_register_make(const SfLayout *layout, bool accept, char **before);
+
+#endif							/* SF_REGISTER_H */

@@ -1,0 +1,107 @@
+# Crashes: eight sessions take IDs without committing anything, all processes of
+# the server are killed, or one backend is, the clock steps back, and the server
+# starts again.  Twenty times.  No ID that a client ever saw comes twice.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $crashes = 20;
+my $writers = 8;
+
+my $clock = TestClock->new;
+my $server = PostgreSQL::Test::Cluster->new('main');
+$server->init;
+$server->append_conf('postgresql.conf', <<'CONF');
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+snowflake.max_wait = '60s'
+restart_after_crash = on
+CONF
+$clock->start($server);
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+my @files;
+
+# A session that takes IDs until it dies, and a file of those it has seen.  They
+# are fetched a thousand at a time, inside a transaction that never ends.
+sub start_writer
+{
+	my $file = "$PostgreSQL::Test::Utils::tmp_check/ids." . scalar(@files);
+	push @files, $file;
+	return {
+		file => $file,
+		process => IPC::Run::start(
+			[ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $server->connstr('postgres'), '-c', 'SELECT snowflake_nextval(2147483647)' ],
+			'2>', '/dev/null') };
+}
+
+# Kill a postmaster and its children so that none of them can do a thing, and
+# wait until they are gone.
+sub kill_all
+{
+	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
+
+	kill 'STOP', $postmaster;
+	my @children = split ' ', `pgrep -P $postmaster`;
+	kill 'KILL', @children;
+	$server->kill9;
+	for (1 .. 600)
+	{
+		last unless grep { kill 0, $_ } $postmaster, @children;
+		select(undef, undef, undef, 0.05);
+	}
+}
+
+for my $round (1 .. $crashes)
+{
+	my @running = map { start_writer() } 1 .. $writers;
+
+	for my $writer (@running)
+	{
+		for (1 .. 600)
+		{
+			last if -e $writer->{file} && -s $writer->{file} > 20_000;
+			select(undef, undef, undef, 0.1);
+		}
+	}
+	if ($round % 4 == 0)
+	{
+		my $victim = $server->safe_psql('postgres',
+			"SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1");
+		kill 'KILL', $victim;
+		$_->{process}->finish for @running;
+		$clock->step(-rand(0.5));
+		$server->poll_query_until('postgres', 'SELECT true');
+	}
+	else
+	{
+		kill_all();
+		$_->{process}->finish for @running;
+		$clock->step(-rand(0.5));
+		$clock->start($server);
+	}
+}
+
+# The last line of a file may be cut off.
+my $seen = "$PostgreSQL::Test::Utils::tmp_check/seen";
+system_or_bail('sh', '-c', "cat @files | grep -E '^[0-9]{19}\$' | sort > $seen");
+my $ids = (split ' ', `wc -l $seen`)[0];
+cmp_ok($ids, '>', $crashes * $writers * 1000, "$ids IDs were seen");
+is(`uniq -d $seen | wc -l` + 0, 0, 'no ID comes twice');
+
+# The server goes on, above all of them.
+my $last = `tail -n 1 $seen`;
+chomp $last;
+is($server->safe_psql('postgres', "SELECT snowflake_nextval() > $last"), 't', 'and the next one is above them all');
+$server->stop;
+unlink @files, $seen;
+
+done_testing();

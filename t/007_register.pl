@@ -1,0 +1,101 @@
+# The register: missing, dropped, of another layout, without a slot, not yet
+# committed; and what an administrator can do about it.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $nextval = 'SELECT snowflake_nextval()';
+my $server = snowflake_server('main', 'snowflake.machine_id = 5', 'snowflake.max_wait = 100ms');
+
+sub register_is
+{
+	my ($expected, $name) = @_;
+
+	is($server->safe_psql('postgres', "SELECT roname FROM pg_replication_origin WHERE roname LIKE 'snowflake%'"), $expected, $name);
+}
+
+my $twitter = 'snowflake bigint: epoch=2010-11-04T01:42:54.657Z tick=1ms timestamp=41 machine=10 sequence=12';
+my $discord = 'snowflake bigint: epoch=2015-01-01T00:00:00Z tick=1ms timestamp=41 machine=10 sequence=12';
+
+# One for all databases, kept by DROP EXTENSION.
+register_is($twitter, 'CREATE EXTENSION makes the register');
+my $first = $server->safe_psql('postgres', $nextval);
+$server->safe_psql('postgres', 'CREATE DATABASE other');
+$server->safe_psql('other', 'CREATE EXTENSION snowflake');
+cmp_ok($server->safe_psql('other', $nextval), '>', $first, 'another database goes on in the same line');
+$server->safe_psql('other', 'DROP EXTENSION snowflake');
+register_is($twitter, 'DROP EXTENSION keeps the register');
+
+# It is raised to be ahead of the clock, and no record is written without need.
+is( $server->safe_psql('postgres', <<'SQL'), 't', 'a session within the reserve writes no WAL');
+SELECT snowflake_nextval() \gset
+SELECT pg_current_wal_insert_lsn() AS before \gset
+SELECT count(snowflake_nextval()) FROM generate_series(1, 10) \gset
+SELECT pg_current_wal_insert_lsn() = :'before';
+SQL
+
+# Dropped by hand: an error as soon as the reserve is used up.
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
+for (1 .. 1000)
+{
+	last if $server->psql('postgres', $nextval) != 0;
+}
+fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs is missing/, qr/HINT:  Make it anew by "SELECT snowflake_make_register\(\)"/);
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'made anew, it goes on');
+
+# Made by a transaction that has not committed.
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
+$server->restart;
+fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs is missing/);
+fails_with($server, "BEGIN; SELECT snowflake_make_register(); $nextval; COMMIT", '55000',
+	qr/cannot be issued by the transaction that made or changed their register/, qr/HINT:  Commit/);
+register_is('', 'and it is rolled back with it');
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'committed, it works');
+
+# Another layout.
+$server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
+$server->restart;
+fails_with($server, $nextval, '55000', qr/not the layout that this cluster issues Snowflake IDs in/,
+	qr/IDs are issued in "epoch=2010-11-04T01:42:54.657Z .*", and the setting is "epoch=2015-01-01T00:00:00Z /,
+	qr/HINT:  Set snowflake.layout back, or accept the new one by "SELECT snowflake_accept_layout\(\)"/);
+fails_with($server, "BEGIN; SELECT snowflake_accept_layout(); $nextval; COMMIT", '55000', qr/Commit/);
+$server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
+register_is($discord, 'the layout is accepted');
+is( $server->safe_psql('postgres', <<'SQL'), 't', 'and IDs are issued in it');
+SET snowflake.max_wait = '5s';
+SELECT snowflake_timestamp(snowflake_nextval()) BETWEEN now() - interval '1 s' AND clock_timestamp() + interval '10 ms';
+SQL
+log_matches($server, 0, qr/LOG:  the layout "discord" was accepted.*\n.*DETAIL:  The layout before was "epoch=2010/, 'the log tells');
+
+# The floor, forth and back.
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 day')");
+fails_with($server, $nextval, '53400', qr/may be issued in 86[34]\d{5}\./);
+$server->restart;
+fails_with($server, $nextval, '53400', qr/may be issued in 86[34]\d{5}\./);
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now())");
+is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval \'1 s\''), 't', 'the floor is back');
+fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/not ahead of/);
+fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
+fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
+
+# No slot for the origin.
+$server->append_conf('postgresql.conf',
+	$server->pg_version >= 18 ? 'max_active_replication_origins = 0' : "max_replication_slots = 0\nmax_wal_senders = 0");
+$server->restart;
+fails_with($server, $nextval, '53400', qr/max_(replication_slots|active_replication_origins)/);
+$server->append_conf('postgresql.conf',
+	$server->pg_version >= 18 ? 'max_active_replication_origins = 10' : 'max_replication_slots = 10');
+$server->restart;
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; $nextval"), qr/^\d+$/, 'with a slot it works');
+$server->stop;
+
+done_testing();

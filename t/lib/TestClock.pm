@@ -1,0 +1,58 @@
+# A wall clock that a test can step (clock.c), for the servers that it starts.
+package TestClock;
+
+use strict;
+use warnings;
+
+use File::Basename;
+use PostgreSQL::Test::Utils;
+
+my $source = dirname(__FILE__) . '/clock.c';
+my $library;
+my $clocks = 0;
+
+# A clock that is right.
+sub new
+{
+	my ($class) = @_;
+
+	unless ($library)
+	{
+		$library = "$PostgreSQL::Test::Utils::tmp_check/testclock.so";
+		system_or_bail('cc', '-shared', '-fPIC', '-O1', '-o', $library, $source, '-ldl');
+	}
+	my $self = bless { file => "$PostgreSQL::Test::Utils::tmp_check/testclock." . $clocks++, offset => 0 }, $class;
+	$self->set(0);
+	return $self;
+}
+
+# Let the clock be off by so many seconds, from now on, in all processes.
+sub set
+{
+	my ($self, $seconds) = @_;
+
+	$self->{offset} = $seconds;
+	open(my $file, -e $self->{file} ? '+<' : '>', $self->{file}) or die "$self->{file}: $!";
+	binmode $file;
+	syswrite($file, pack('q', int($seconds * 1e9)), 8) == 8 or die "$self->{file}: $!";
+	close $file;
+}
+
+sub step
+{
+	my ($self, $seconds) = @_;
+
+	$self->set($self->{offset} + $seconds);
+}
+
+# Start a server under this clock.
+sub start
+{
+	my ($self, $server) = @_;
+
+	local $ENV{LD_PRELOAD} = $library;
+	local $ENV{SNOWFLAKE_TEST_CLOCK} = $self->{file};
+	$server->start;
+}
+
+1;

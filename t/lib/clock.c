@@ -1,0 +1,76 @@
+/*
+ * clock.c
+ *	  A wall clock that tests can step, for LD_PRELOAD.
+ *
+ * The file that SNOWFLAKE_TEST_CLOCK names holds a signed 64-bit number of
+ * nanoseconds by which the wall clock is off.  It is mapped, so that a write to
+ * it steps the clock of all processes at once, while they run.  The monotonic
+ * clocks stay true.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_SECOND 1000000000
+
+static const volatile int64_t *offset;
+
+__attribute__((constructor)) static void
+map_offset(void)
+{
+	const char *path = getenv("SNOWFLAKE_TEST_CLOCK");
+	int			file = path ? open(path, O_RDONLY) : -1;
+	void	   *map;
+
+	if (file < 0)
+		return;
+	map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+	close(file);
+	if (map != MAP_FAILED)
+		offset = map;
+}
+
+int
+clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int			result = (int) syscall(SYS_clock_gettime, clock, time);
+
+	if (result == 0 && offset && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+	{
+		int64_t		now = time->tv_sec * (int64_t) NS_PER_SECOND + time->tv_nsec + *offset;
+
+		time->tv_sec = now / NS_PER_SECOND;
+		time->tv_nsec = now % NS_PER_SECOND;
+	}
+	return result;
+}
+
+int
+gettimeofday(struct timeval *restrict time, void *restrict zone)
+{
+	struct timespec now;
+
+	(void) zone;
+	clock_gettime(CLOCK_REALTIME, &now);
+	time->tv_sec = now.tv_sec;
+	time->tv_usec = now.tv_nsec / 1000;
+	return 0;
+}
+
+time_t
+time(time_t *result)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (result)
+		*result = now.tv_sec;
+	return now.tv_sec;
+}
