@@ -40,7 +40,8 @@ typedef struct SfShared
 	/*
 	 * Positions from here on must not be issued.  Written under the lock,
 	 * read without it: a reader that sees an old value asks for a raise too
-	 * early, never issues too much, because the ceiling only rises.
+	 * early, never issues too much, because the ceiling rises; where it is
+	 * lowered, ceiling.c says why that holds.
 	 */
 	pg_atomic_uint64 ceiling;
 
