@@ -39,7 +39,7 @@ extern void sf_register_release(RepOriginId origin);
 extern void sf_register_write(RepOriginId origin, SfInstant instant, bool back);
 
 /* Raises object_not_in_prerequisite_state: the register is missing. */
-extern void sf_register_report_missing(void) pg_attribute_noreturn();
+extern void sf_register_report_missing(void);
 
 /*
  * Make the register if there is none.  If it carries another layout, then with
