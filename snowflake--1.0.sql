@@ -194,6 +194,13 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_accept_layout() IS
 'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the layout before';
 
+CREATE FUNCTION snowflake_accept_clock() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+'lets this server believe its clock after a jump forward of more than snowflake.max_clock_step';
+
 CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_set_floor'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -202,6 +209,6 @@ COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
 'moves the line of Snowflake IDs to an instant, forth or back: back repeats IDs if any was issued at or after the instant';
 
 REVOKE ALL ON FUNCTION snowflake_make_register(), snowflake_accept_layout(),
-	snowflake_set_floor(timestamptz) FROM PUBLIC;
+	snowflake_accept_clock(), snowflake_set_floor(timestamptz) FROM PUBLIC;
 
 SELECT snowflake_make_register();

@@ -12,11 +12,13 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
+#include "clock.h"
 #include "register.h"
 #include "settings.h"
 #include "shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_make_register);
+PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
 
@@ -45,6 +47,17 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
 					   sf_settings_layout_text()),
 				before ? errdetail("The layout before was \"%s\".", before) : 0);
+	PG_RETURN_VOID();
+}
+
+Datum
+snowflake_accept_clock(PG_FUNCTION_ARGS)
+{
+	int64		jump = sf_clock_accept(sf_shared_required());
+
+	ereport(LOG,
+			errmsg("the clock was accepted for Snowflake IDs, after a jump of %lld ms",
+				   (long long) (jump / 1000)));
 	PG_RETURN_VOID();
 }
 

@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
+#include "clock.h"
 #include "core/ceiling.h"
 #include "generator.h"
 #include "machine.h"
@@ -115,6 +116,7 @@ take_lease(TimestampTz now)
 		uint64		cursor = pg_atomic_read_u64(&shared->cursor);
 		SfLease		lease;
 
+		sf_clock_check(shared, now);
 		terms.now_tick = sf_layout_tick_floor(layout, now);
 		terms.last_allowed_tick =
 			sf_layout_tick_floor(layout, now + (int64) sf_max_ahead * 1000);

@@ -12,7 +12,8 @@
  * of this server.
  *
  * May wait for the clock.  Raises object_not_in_prerequisite_state (not
- * preloaded, no machine ID, or no register for the layout), invalid_parameter_value (settings that do not
+ * preloaded, no machine ID, no register for the layout, a clock that
+ * has jumped), invalid_parameter_value (settings that do not
  * fit each other), read_only_sql_transaction (server in recovery),
  * configuration_limit_exceeded (waited for snowflake.max_wait) and
  * sequence_generator_limit_exceeded (end of the timestamp's bits).

@@ -25,6 +25,7 @@
 int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;
 int			sf_max_ahead = 10;
 int			sf_max_wait = 5000;
+int			sf_max_clock_step = 3600 * 1000;
 int			sf_sequence_jitter = 0;
 
 /* Text of the settings, owned by guc.c, and what the check hooks made of it. */
@@ -157,6 +158,13 @@ sf_settings_init(void)
 							&sf_max_wait,
 							5000, -1, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("snowflake.max_clock_step",
+							"Jump of the clock forward that is refused.",
+							"0 believes the clock whatever it says.",
+							&sf_max_clock_step,
+							3600 * 1000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("snowflake.sequence_jitter",
 							"Starts the sequence of each tick at a random number up to this.",

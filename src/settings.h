@@ -20,6 +20,7 @@
 extern int	sf_settings_machine_id; /* what this process has, perhaps late */
 extern int	sf_max_ahead;		/* ms */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
+extern int	sf_max_clock_step;	/* ms; 0: no check */
 extern int	sf_sequence_jitter;
 
 /*

@@ -9,6 +9,7 @@
 
 #include "port/atomics.h"
 #include "storage/lwlock.h"
+#include "utils/timestamp.h"
 
 #include "core/lease.h"
 
@@ -38,6 +39,12 @@ typedef struct SfShared
 	pg_atomic_uint32 origin;
 
 	/*
+	 * The greatest difference, in microseconds, of wall clock and boot clock
+	 * that was believed (clock.c), an int64, or SF_CLOCK_NOT_SEEN.
+	 */
+	pg_atomic_uint64 clock_difference;
+
+	/*
 	 * Positions from here on must not be issued.  Written under the lock,
 	 * read without it: a reader that sees an old value asks for a raise too
 	 * early, never issues too much, because the ceiling rises; where it is
@@ -56,6 +63,7 @@ typedef struct SfShared
 } SfShared;
 
 #define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
+#define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
 
 /* Ask for shared memory, when loaded by shared_preload_libraries. */
 extern void sf_shared_init(void);

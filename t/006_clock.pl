@@ -57,6 +57,34 @@ cmp_ok($after, '>', $before, 'when the clock is right again the session goes on,
 $session->quit;
 goes_on($primary, 'and so do others');
 
+# Ten years forth: not believed, until it is accepted; and the way back.
+$clock->step(315_360_000);
+fails_with($primary, $nextval, '55000', qr/the clock of this server has jumped forward by 315(360|359)\d{3}\.\d{3} s/,
+	qr/more than snowflake.max_clock_step, 3600 s/, qr/HINT:  .*snowflake_accept_clock\(\)/);
+fails_with($primary, $nextval, '55000', qr/has jumped forward/);
+$clock->step(-315_360_000);
+goes_on($primary, 'when the clock is right again, it goes on');
+$clock->step(315_360_000);
+$primary->safe_psql('postgres', 'SELECT snowflake_accept_clock()');
+is($primary->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) > now() - interval \'1 s\''), 't', 'accepted, it is believed');
+log_matches($primary, 0, qr/LOG:  the clock was accepted for Snowflake IDs, after a jump of 315/, 'the log tells');
+$clock->step(-315_360_000);
+fails_with($primary, $nextval, '53400', $refused);
+$primary->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
+goes_on($primary, 'the floor set back, it goes on');
+
+# Less than the limit is believed; without a limit, anything.
+$clock->step(1800);
+goes_on($primary, 'half an hour forth');
+configure($primary, 'snowflake.max_clock_step', 0);
+$clock->step(86400);
+goes_on($primary, 'a day forth, without a limit');
+configure($primary, 'snowflake.max_clock_step', 3600000);
+$clock->step(-86400 - 1800);
+$primary->safe_psql('postgres', 'DELETE FROM orders WHERE id > snowflake_boundary(clock_timestamp())');
+$primary->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
+goes_on($primary, 'and the floor set back again');
+
 # An hour back while stopped.
 $primary->stop;
 $clock->step(-3600);

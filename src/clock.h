@@ -1,0 +1,21 @@
+/*
+ * clock.h
+ *	  A guard against wall clocks that jump far forward.
+ */
+#ifndef SF_CLOCK_H
+#define SF_CLOCK_H
+
+#include "shared.h"
+
+/*
+ * Judge the wall clock, which says now.
+ *
+ * Raises object_not_in_prerequisite_state when it has jumped forward by more
+ * than snowflake.max_clock_step since it was last believed.
+ */
+extern void sf_clock_check(SfShared *shared, TimestampTz now);
+
+/* Believe the wall clock as it is.  Returns how far it had jumped, in us. */
+extern int64 sf_clock_accept(SfShared *shared);
+
+#endif							/* SF_CLOCK_H */
