@@ -61,13 +61,16 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Raises datetime_field_overflow for an instant outside of the layout. */
+/*
+ * Raises datetime_field_overflow for an instant outside of the layout, or before
+ * 1970, which the register cannot hold.
+ */
 static void
 check_instant(const SfLayout *layout, TimestampTz instant)
 {
 	int64		tick = sf_layout_tick_ceil(layout, instant);
 
-	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 ||
+	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
 		(uint64) tick > sf_layout_last_tick(layout))
 		ereport(ERROR,
 				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
@@ -87,7 +90,7 @@ snowflake_set_floor(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_set_floor()");
 	check_instant(&shared->layout, instant);
 	origin = sf_register_find(&shared->layout);
-	if (!sf_register_hold(origin, true))
+	if (!sf_register_hold(origin, &shared->layout, true))
 		sf_register_report_missing();
 	moved = sf_ceiling_move(shared, origin, instant);
 	sf_register_release(origin);

@@ -63,14 +63,18 @@ raise_locked(SfShared *shared, RepOriginId origin, uint64 seen)
 
 /*
  * The register was dropped, and perhaps made anew: open the line again, from
- * where it is.
+ * where it is.  Until then nothing is issued.
  */
 static void
 reopen(SfShared *shared, RepOriginId gone, uint32 machine_id)
 {
-	uint32		expected = gone;
-
-	pg_atomic_compare_exchange_u32(&shared->origin, &expected, InvalidRepOriginId);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (origin_of(shared) == gone)
+	{
+		pg_atomic_write_u64(&shared->ceiling, 0);
+		pg_atomic_write_u32(&shared->origin, InvalidRepOriginId);
+	}
+	LWLockRelease(shared->lock);
 	sf_ceiling_open(shared, machine_id);
 }
 
@@ -79,7 +83,7 @@ sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen)
 {
 	RepOriginId origin = origin_of(shared);
 
-	if (!sf_register_hold(origin, true))
+	if (!sf_register_hold(origin, &shared->layout, true))
 	{
 		reopen(shared, origin, machine_id);
 		return;
@@ -95,7 +99,7 @@ sf_ceiling_raise_early(SfShared *shared, uint64 seen)
 {
 	RepOriginId origin = origin_of(shared);
 
-	if (!sf_register_hold(origin, false))
+	if (!sf_register_hold(origin, &shared->layout, false))
 		return;
 	if (LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
 	{
@@ -153,36 +157,65 @@ sf_ceiling_open(SfShared *shared, uint32 machine_id)
 				errhidestmt(true));
 }
 
+/*
+ * The durable ceiling comes first, then the cursor, which others may be moving,
+ * then the ceiling that they see.
+ */
+static void
+move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+
+	sf_register_write(origin, instant, false);
+	while (cursor < position &&
+		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
+		;
+	if (pg_atomic_read_u64(&shared->ceiling) < position)
+		pg_atomic_write_u64(&shared->ceiling, position);
+}
+
+/*
+ * A ceiling of 0 refuses all leases while the line is neither here nor there.  A
+ * backend that read the old ceiling has read the cursor before, and fails to
+ * swap it, since it moves back by more than was reserved.  Leases in hand are
+ * dropped by the new generation.  A crash before the write leaves the old line.
+ */
+static bool
+move_back(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	const SfLayout *layout = &shared->layout;
+	uint64		ceiling = pg_atomic_exchange_u64(&shared->ceiling, 0);
+	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+
+	do
+	{
+		if (ceiling_instant(layout, cursor) - instant <= sf_ceiling_reserve(layout))
+		{
+			pg_atomic_write_u64(&shared->ceiling, ceiling);
+			return false;
+		}
+	} while (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position));
+	pg_atomic_fetch_add_u32(&shared->generation, 1);
+	sf_register_write(origin, instant, true);
+	pg_atomic_write_u64(&shared->ceiling, position);
+	return true;
+}
+
 bool
 sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant)
 {
-	const SfLayout *layout = &shared->layout;
-	uint64		position = sf_position_at(layout, instant);
+	uint64		position = sf_position_at(&shared->layout, instant);
 	uint64		cursor;
 	bool		moved = true;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	cursor = pg_atomic_read_u64(&shared->cursor);
-	if (origin_of(shared) == InvalidRepOriginId)
+	if (cursor == 0)			/* not opened in this run */
 		sf_register_write(origin, instant, true);
-	else if (position > cursor ||
-			 ceiling_instant(layout, cursor) - instant > sf_ceiling_reserve(layout))
-	{
-		/*
-		 * A backend that has seen the old cursor and the old ceiling fails to
-		 * swap, since the cursor never comes to be what that backend saw: it
-		 * moves forth, or back by more than was reserved.  And no new lease
-		 * is taken on the old line once the ceiling is 0.
-		 */
-		pg_atomic_write_u64(&shared->ceiling, 0);
-		pg_memory_barrier();
-		sf_register_write(origin, instant, true);
-		pg_atomic_write_u64(&shared->cursor, position);
-		pg_write_barrier();
-		pg_atomic_write_u64(&shared->ceiling, position);
-	}
+	else if (position > cursor)
+		move_forth(shared, origin, instant, position);
 	else
-		moved = false;
+		moved = move_back(shared, origin, instant, position);
 	LWLockRelease(shared->lock);
 	return moved;
 }

@@ -25,8 +25,8 @@ extern void sf_ceiling_open(SfShared *shared, uint32 machine_id);
 extern void sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen);
 
 /*
- * Raise a ceiling that is near, unless somebody is about it; waits for nobody
- * and raises no error, since there is time until the ceiling is reached.
+ * Raise a ceiling that is near, unless somebody is about it, or the register is
+ * gone: there is time until the ceiling is reached, so it waits for nobody.
  */
 extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen);
 

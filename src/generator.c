@@ -40,6 +40,8 @@ typedef struct Hand
 	uint32		size;			/* positions asked for */
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first lease */
+	uint32		generation;		/* of the line that the lease was taken from */
+	pg_atomic_uint32 *line_generation;	/* what it is now; valid if left > 0 */
 	int64		last_id;		/* -1 before the first ID */
 } Hand;
 
@@ -113,14 +115,20 @@ take_lease(TimestampTz now)
 
 	for (;;)
 	{
-		uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+		uint32		generation = pg_atomic_read_u32(&shared->generation);
+		uint64		cursor;
 		SfLease		lease;
+
+		/* In this order: see move_back in ceiling.c. */
+		pg_read_barrier();
+		cursor = pg_atomic_read_u64(&shared->cursor);
+		pg_read_barrier();
+		terms.ceiling = pg_atomic_read_u64(&shared->ceiling);
 
 		sf_clock_check(shared, now);
 		terms.now_tick = sf_layout_tick_floor(layout, now);
 		terms.last_allowed_tick =
 			sf_layout_tick_floor(layout, now + (int64) sf_max_ahead * 1000);
-		terms.ceiling = pg_atomic_read_u64(&shared->ceiling);
 		if (sf_sequence_jitter > 0)
 			terms.jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state,
 														 0, sf_sequence_jitter);
@@ -131,6 +139,8 @@ take_lease(TimestampTz now)
 				if (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, lease.end))
 					break;		/* somebody was faster; look again */
 				take_in_hand(layout, machine_id, &lease, terms.size);
+				hand.generation = generation;
+				hand.line_generation = &shared->generation;
 				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
 					sf_ceiling_raise_early(shared, terms.ceiling);
 				return;
@@ -154,7 +164,8 @@ sf_generator_next(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
 
-	if (unlikely(hand.left == 0 || !tick_is_current(now)))
+	if (unlikely(hand.left == 0 || !tick_is_current(now) ||
+				 hand.generation != pg_atomic_read_u32(hand.line_generation)))
 		take_lease(now);
 	hand.left--;
 	hand.last_id = hand.next_id;

@@ -32,10 +32,8 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 #include "register.h"
 
@@ -109,13 +107,25 @@ report_uncommitted(void)
 			errhint("Commit CREATE EXTENSION or snowflake_accept_layout() first."));
 }
 
+/* Made or renamed by this transaction, which may still roll back. */
+static bool
+is_uncommitted(HeapTuple row)
+{
+	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
+}
+
+static RepOriginId
+row_origin(HeapTuple row)
+{
+	return (RepOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
+}
+
 RepOriginId
 sf_register_find(const SfLayout *layout)
 {
 	char		name[NAME_SIZE];
 	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
 	HeapTuple	row = find_row(origins);
-	RepOriginId origin;
 	char	   *carried;
 
 	if (row == NULL)
@@ -124,11 +134,10 @@ sf_register_find(const SfLayout *layout)
 	carried = row_name(origins, row);
 	if (strcmp(carried, name) != 0)
 		report_other_layout(carried, name);
-	if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data)))
+	if (is_uncommitted(row))
 		report_uncommitted();
-	origin = (RepOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
 	table_close(origins, AccessShareLock);
-	return origin;
+	return row_origin(row);
 }
 
 SfInstant
@@ -137,9 +146,12 @@ sf_register_read(RepOriginId origin)
 	return (SfInstant) replorigin_get_progress(origin, false) + SF_UNIX_EPOCH;
 }
 
-/* DROP takes the same lock in mode AccessExclusive, and keeps it. */
+/*
+ * What DROP locks: in 15 the catalog, in mode Exclusive, since 16 the origin, in
+ * mode AccessExclusive, to the end of its transaction.
+ */
 static LOCKTAG
-lock_tag(RepOriginId origin)
+origin_tag(RepOriginId origin)
 {
 	LOCKTAG		tag;
 
@@ -147,17 +159,43 @@ lock_tag(RepOriginId origin)
 	return tag;
 }
 
-bool
-sf_register_hold(RepOriginId origin, bool wait)
+static bool
+lock_register(RepOriginId origin, bool wait)
 {
-	LOCKTAG		tag = lock_tag(origin);
-	char	   *name;
+	LOCKTAG		tag = origin_tag(origin);
 
-	if (LockAcquire(&tag, AccessShareLock, false, !wait) == LOCKACQUIRE_NOT_AVAIL)
+	if (wait)
+		LockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	else if (!ConditionalLockRelationOid(ReplicationOriginRelationId, RowExclusiveLock))
 		return false;
-	AcceptInvalidationMessages();
-	if (replorigin_by_oid(origin, true, &name) &&
-		strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0)
+	if (LockAcquire(&tag, AccessShareLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	return false;
+}
+
+/* Whether sf_register_find would give this origin. */
+static bool
+is_register(RepOriginId origin, const SfLayout *layout)
+{
+	char		name[NAME_SIZE];
+	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
+	HeapTuple	row = find_row(origins);
+	bool		is;
+
+	register_name(layout, name);
+	is = row != NULL && row_origin(row) == origin && !is_uncommitted(row) &&
+		strcmp(row_name(origins, row), name) == 0;
+	table_close(origins, AccessShareLock);
+	return is;
+}
+
+bool
+sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait)
+{
+	if (!lock_register(origin, wait))
+		return false;
+	if (is_register(origin, layout))
 		return true;
 	sf_register_release(origin);
 	return false;
@@ -166,9 +204,10 @@ sf_register_hold(RepOriginId origin, bool wait)
 void
 sf_register_release(RepOriginId origin)
 {
-	LOCKTAG		tag = lock_tag(origin);
+	LOCKTAG		tag = origin_tag(origin);
 
 	LockRelease(&tag, AccessShareLock, false);
+	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
 }
 
 void
@@ -194,8 +233,21 @@ rename_row(Relation origins, HeapTuple row, const char *name)
 	CommandCounterIncrement();
 }
 
+/* The name of the register's row; NULL where there is none. */
+static char *
+carried_name(void)
+{
+	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
+	HeapTuple	row = find_row(origins);
+	char	   *carried = row ? row_name(origins, row) : NULL;
+
+	table_close(origins, AccessShareLock);
+	return carried;
+}
+
 /*
- * The lock on the catalog is kept to the end of the transaction, so that of two
+ * Looks without a lock that raises would wait for, and takes one only to change
+ * something.  That one is kept to the end of the transaction, so that of two
  * databases that create the extension at once the second sees what the first
  * has made.
  */
@@ -203,28 +255,24 @@ bool
 sf_register_make(const SfLayout *layout, bool accept, char **before)
 {
 	char		name[NAME_SIZE];
-	Relation	origins = table_open(ReplicationOriginRelationId, ExclusiveLock);
-	HeapTuple	row = find_row(origins);
-	bool		changed = false;
+	char	   *carried = carried_name();
+	Relation	origins;
+	HeapTuple	row;
 
 	register_name(layout, name);
 	*before = NULL;
-	if (row == NULL)
-	{
-		replorigin_create(name);
-		changed = true;
-	}
-	else
-	{
-		char	   *carried = row_name(origins, row);
+	if (carried && (!accept || strcmp(carried, name) == 0))
+		return false;
 
-		*before = carried + strlen(NAME_PREFIX);
-		if (accept && strcmp(carried, name) != 0)
-		{
-			rename_row(origins, row, name);
-			changed = true;
-		}
+	origins = table_open(ReplicationOriginRelationId, ExclusiveLock);
+	row = find_row(origins);
+	if (row == NULL)
+		replorigin_create(name);
+	else if (accept)
+	{
+		*before = row_name(origins, row) + strlen(NAME_PREFIX);
+		rename_row(origins, row, name);
 	}
 	table_close(origins, NoLock);
-	return changed;
+	return row == NULL || accept;
 }

@@ -24,11 +24,12 @@ extern RepOriginId sf_register_find(const SfLayout *layout);
 extern SfInstant sf_register_read(RepOriginId origin);
 
 /*
- * Keep the register from being dropped until sf_register_release or the end of
- * the transaction.  Returns false when it has been dropped, or is about to be
- * and wait is false.
+ * Keep the register from being dropped or renamed until sf_register_release or
+ * the end of the transaction.  Returns false when it is not what
+ * sf_register_find gave any more, or when somebody is about to change it and
+ * wait is false.
  */
-extern bool sf_register_hold(RepOriginId origin, bool wait);
+extern bool sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait);
 extern void sf_register_release(RepOriginId origin);
 
 /*

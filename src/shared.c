@@ -42,6 +42,7 @@ fill_shared(void)
 	pg_atomic_init_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
 	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&shared->origin, InvalidRepOriginId);
+	pg_atomic_init_u32(&shared->generation, 0);
 	pg_atomic_init_u64(&shared->clock_difference, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u64(&shared->ceiling, 0);
 	pg_atomic_init_u64(&shared->cursor, 0);

@@ -39,6 +39,12 @@ typedef struct SfShared
 	pg_atomic_uint32 origin;
 
 	/*
+	 * Changes when the line is moved back, so that backends drop the leases
+	 * that they hold of the line as it was.
+	 */
+	pg_atomic_uint32 generation;
+
+	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
 	 * that was believed (clock.c), an int64, or SF_CLOCK_NOT_SEEN.
 	 */
