@@ -33,13 +33,20 @@ cmp_ok($server->safe_psql('other', $nextval), '>', $first, 'another database goe
 $server->safe_psql('other', 'DROP EXTENSION snowflake');
 register_is($twitter, 'DROP EXTENSION keeps the register');
 
-# It is raised to be ahead of the clock, and no record is written without need.
-is( $server->safe_psql('postgres', <<'SQL'), 't', 'a session within the reserve writes no WAL');
+# Within the reserve a session writes no WAL.  Others may, now and then; if ours
+# did, it would each time.
+my $silent = 'f';
+for (1 .. 20)
+{
+	$silent = $server->safe_psql('postgres', <<'SQL');
 SELECT snowflake_nextval() \gset
 SELECT pg_current_wal_insert_lsn() AS before \gset
 SELECT count(snowflake_nextval()) FROM generate_series(1, 10) \gset
 SELECT pg_current_wal_insert_lsn() = :'before';
 SQL
+	last if $silent eq 't';
+}
+is($silent, 't', 'a session within the reserve writes no WAL');
 
 # Dropped by hand: an error as soon as the reserve is used up.
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
