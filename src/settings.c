@@ -114,7 +114,10 @@ refuse_malformed(void)
 	SfSequenceRange parsed_range;
 	SfParseError error;
 
-	/* In a session that has reset the name of no known setting it is empty. */
+	/*
+	 * In a session that set and reset it before the library was loaded, it is
+	 * empty: there it means the default.
+	 */
 	value = GetConfigOption("snowflake.layout", true, false);
 	if (value && (value[0] || process_shared_preload_libraries_in_progress) &&
 		!sf_layout_parse(value, &parsed_layout, &error))
