@@ -177,6 +177,50 @@ COMMENT ON VIEW snowflake_layouts IS
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 
 /*
+ * Statistics
+ */
+
+CREATE FUNCTION pg_stat_snowflake(
+	OUT generator text,
+	OUT machine_id integer,
+	OUT layout text,
+	OUT leases bigint,
+	OUT ids_leased bigint,
+	OUT overflow_ticks bigint,
+	OUT waits bigint,
+	OUT wait_time double precision,
+	OUT clock_regressions bigint,
+	OUT max_regression interval,
+	OUT ahead interval,
+	OUT ceiling timestamptz,
+	OUT floor timestamptz,
+	OUT register_writes bigint,
+	OUT register_write_time double precision,
+	OUT exhausted_at timestamptz,
+	OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_stat_snowflake'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 1;
+
+COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
+
+CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
+
+COMMENT ON VIEW pg_stat_snowflake IS
+'what each generator of this server has done since stats_reset, and where it is; times in milliseconds where they are no interval';
+
+CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
+AS 'MODULE_PATHNAME', 'pg_stat_snowflake_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION pg_stat_snowflake_reset() IS
+'sets the counters of pg_stat_snowflake to 0';
+
+REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pg_stat_snowflake() TO pg_monitor;
+GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
+
+/*
  * The register, of which a cluster has one for all its databases
  */
 

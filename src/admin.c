@@ -90,7 +90,7 @@ snowflake_set_floor(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_set_floor()");
 	check_instant(&shared->layout, instant);
 	origin = sf_register_find(&shared->layout);
-	if (!sf_register_hold(origin, &shared->layout, true))
+	if (sf_register_hold(origin, &shared->layout, true) != SF_REGISTER_HELD)
 		sf_register_report_missing();
 	moved = sf_ceiling_move(shared, origin, instant);
 	sf_register_release(origin);

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
@@ -35,6 +36,21 @@ static SfInstant
 ceiling_instant(const SfLayout *layout, uint64 ceiling)
 {
 	return sf_layout_tick_start(layout, sf_position_tick(layout, ceiling));
+}
+
+static void
+write_register(SfShared *shared, RepOriginId origin, SfInstant instant, bool back)
+{
+	instr_time	begin;
+	instr_time	time;
+
+	INSTR_TIME_SET_CURRENT(begin);
+	sf_register_write(origin, instant, back);
+	INSTR_TIME_SET_CURRENT(time);
+	INSTR_TIME_SUBTRACT(time, begin);
+	sf_stats_add(&shared->stats, SF_STAT_REGISTER_WRITES, 1);
+	sf_stats_add(&shared->stats, SF_STAT_REGISTER_WRITE_TIME,
+				 (int64) INSTR_TIME_GET_MICROSEC(time));
 }
 
 static RepOriginId
@@ -56,7 +72,7 @@ raise_locked(SfShared *shared, RepOriginId origin, uint64 seen)
 							  pg_atomic_read_u64(&shared->cursor));
 	if (ceiling <= seen)
 		return;
-	sf_register_write(origin, ceiling_instant(layout, ceiling), false);
+	write_register(shared, origin, ceiling_instant(layout, ceiling), false);
 	pg_write_barrier();
 	pg_atomic_write_u64(&shared->ceiling, ceiling);
 }
@@ -83,7 +99,7 @@ sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen)
 {
 	RepOriginId origin = origin_of(shared);
 
-	if (!sf_register_hold(origin, &shared->layout, true))
+	if (sf_register_hold(origin, &shared->layout, true) != SF_REGISTER_HELD)
 	{
 		reopen(shared, origin, machine_id);
 		return;
@@ -94,13 +110,33 @@ sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen)
 	sf_register_release(origin);
 }
 
+static void
+report_no_raise(SfShared *shared, uint64 ceiling)
+{
+	ereport(LOG,
+			errmsg("no more Snowflake IDs can be reserved: their register is missing"),
+			errdetail("This server goes on until its IDs reach %s.",
+					  timestamptz_to_str(ceiling_instant(&shared->layout, ceiling))),
+			errhint("Make it anew by \"SELECT snowflake_make_register()\"."),
+			errhidestmt(true));
+}
+
 void
 sf_ceiling_raise_early(SfShared *shared, uint64 seen)
 {
 	RepOriginId origin = origin_of(shared);
 
-	if (!sf_register_hold(origin, &shared->layout, false))
-		return;
+	switch (sf_register_hold(origin, &shared->layout, false))
+	{
+		case SF_REGISTER_HELD:
+			break;
+		case SF_REGISTER_BUSY:
+			return;
+		case SF_REGISTER_GONE:
+			if (sf_log_allowed(&shared->raise_logged))
+				report_no_raise(shared, seen);
+			return;
+	}
 	if (LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
 	{
 		raise_locked(shared, origin, seen);
@@ -112,22 +148,24 @@ sf_ceiling_raise_early(SfShared *shared, uint64 seen)
 /*
  * The cursor is not below the register from here on, and nothing is reserved.
  * It is already above it where the register was made anew in this run, and then
- * others may be moving it.
+ * others may be moving it.  Returns the time from which on IDs are issued.
  */
 static SfInstant
 open_locked(SfShared *shared, RepOriginId origin)
 {
-	SfInstant	floor = sf_register_read(origin);
-	uint64		position = sf_position_at(&shared->layout, floor);
+	const SfLayout *layout = &shared->layout;
+	uint64		position = sf_position_at(layout, sf_register_read(origin));
 	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
 
 	while (cursor < position &&
 		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
 		;
-	pg_atomic_write_u64(&shared->ceiling, Max(cursor, position));
+	position = Max(cursor, position);
+	pg_atomic_write_u64(&shared->ceiling, position);
+	pg_atomic_write_u64(&shared->floor, (uint64) ceiling_instant(layout, position));
 	pg_write_barrier();
 	pg_atomic_write_u32(&shared->origin, origin);
-	return floor;
+	return ceiling_instant(layout, position);
 }
 
 void
@@ -166,7 +204,7 @@ move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 posit
 {
 	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
 
-	sf_register_write(origin, instant, false);
+	write_register(shared, origin, instant, false);
 	while (cursor < position &&
 		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
 		;
@@ -196,7 +234,7 @@ move_back(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 positi
 		}
 	} while (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position));
 	pg_atomic_fetch_add_u32(&shared->generation, 1);
-	sf_register_write(origin, instant, true);
+	write_register(shared, origin, instant, true);
 	pg_atomic_write_u64(&shared->ceiling, position);
 	return true;
 }
@@ -211,11 +249,13 @@ sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant)
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	cursor = pg_atomic_read_u64(&shared->cursor);
 	if (cursor == 0)			/* not opened in this run */
-		sf_register_write(origin, instant, true);
+		write_register(shared, origin, instant, true);
 	else if (position > cursor)
 		move_forth(shared, origin, instant, position);
 	else
 		moved = move_back(shared, origin, instant, position);
+	if (moved)
+		pg_atomic_write_u64(&shared->floor, (uint64) ceiling_instant(&shared->layout, position));
 	LWLockRelease(shared->lock);
 	return moved;
 }

@@ -25,8 +25,9 @@ extern void sf_ceiling_open(SfShared *shared, uint32 machine_id);
 extern void sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen);
 
 /*
- * Raise a ceiling that is near, unless somebody is about it, or the register is
- * gone: there is time until the ceiling is reached, so it waits for nobody.
+ * Raise a ceiling that is near, unless somebody is about it: there is time until
+ * the ceiling is reached, so it waits for nobody.  Where the register is gone,
+ * that is logged, once a minute at most; at the ceiling it is an error.
  */
 extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen);
 

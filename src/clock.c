@@ -1,6 +1,6 @@
 /*
  * clock.c
- *	  A guard against wall clocks that jump far forward.
+ *	  What the wall clock is up to: jumps forward, steps back.
  *
  * A clock that is set to a wrong year for a moment would take the line of IDs
  * there, and when it is right again callers would wait for years.  So the wall
@@ -19,6 +19,14 @@
  * The boot clock counts while the machine sleeps, but not while a hypervisor
  * has paused it: a virtual machine that was paused for longer has to be
  * accepted.
+ *
+ * Steps back are harmless, since leases start at the cursor, but callers may
+ * have to wait, so they are counted and logged.  Shared memory keeps the latest
+ * reading, give or take LATEST_GRAIN.  A reading below it may be no step back
+ * but one that was taken before it, by a backend that has not run since; so a
+ * backend reads the clock again after it has read the latest reading, and
+ * replaces that by a swap.  If the second reading is below it too, then the
+ * clock has gone back in between, and of all who notice one has the swap.
  */
 #include "postgres.h"
 
@@ -27,6 +35,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "log_limit.h"
 #include "settings.h"
 
 #ifdef CLOCK_BOOTTIME
@@ -37,6 +46,9 @@
 
 /* A difference that is greater by less is not worth a write to shared memory. */
 #define WORTH_KEEPING	10000	/* us */
+
+/* A reading that is later by less is not worth one either. */
+#define LATEST_GRAIN	1000	/* us */
 
 static int64
 difference(TimestampTz now)
@@ -74,8 +86,45 @@ report_jump(int64 jump)
 			errhint("Set the clock right. If it is right, as after a pause of a virtual machine, accept it by \"SELECT snowflake_accept_clock()\"."));
 }
 
-void
-sf_clock_check(SfShared *shared, TimestampTz now)
+static void
+report_regression(SfShared *shared, int64 step)
+{
+	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+	TimestampTz next = sf_layout_tick_start(&shared->layout,
+											sf_position_tick(&shared->layout, cursor));
+
+	ereport(LOG,
+			errmsg("the clock of this server has stepped back by %lld.%03d s",
+				   (long long) (step / USECS_PER_SEC), (int) (step % USECS_PER_SEC / 1000)),
+			errdetail("No Snowflake ID is repeated: the next one has the time %s, and is issued when the clock is %d ms before it.",
+					  timestamptz_to_str(next), sf_max_ahead),
+			errhint("The view pg_stat_snowflake counts such steps; this message comes once a minute at most."),
+			errhidestmt(true));
+}
+
+static void
+note_reading(SfShared *shared, TimestampTz now)
+{
+	uint64		latest = pg_atomic_read_u64(&shared->latest_clock);
+	bool		first = latest == SF_CLOCK_NOT_SEEN;
+	int64		step;
+
+	if (!first && now >= (TimestampTz) latest && now < (TimestampTz) latest + LATEST_GRAIN)
+		return;
+	pg_read_barrier();
+	now = GetCurrentTimestamp();
+	if (!pg_atomic_compare_exchange_u64(&shared->latest_clock, &latest, (uint64) now) ||
+		first || now >= (TimestampTz) latest)
+		return;
+	step = (TimestampTz) latest - now;
+	sf_stats_add(&shared->stats, SF_STAT_CLOCK_REGRESSIONS, 1);
+	sf_stats_raise(&shared->stats, SF_STAT_MAX_REGRESSION, (uint64) step);
+	if (sf_log_allowed(&shared->regression_logged))
+		report_regression(shared, step);
+}
+
+static void
+check_jump(SfShared *shared, TimestampTz now)
 {
 	int64		current = difference(now);
 	uint64		seen = pg_atomic_read_u64(&shared->clock_difference);
@@ -96,6 +145,13 @@ sf_clock_check(SfShared *shared, TimestampTz now)
 										   (uint64) current))
 			return;
 	}
+}
+
+void
+sf_clock_check(SfShared *shared, TimestampTz now)
+{
+	check_jump(shared, now);
+	note_reading(shared, now);
 }
 
 int64

@@ -1,6 +1,6 @@
 /*
  * clock.h
- *	  A guard against wall clocks that jump far forward.
+ *	  What the wall clock is up to: jumps forward, steps back.
  */
 #ifndef SF_CLOCK_H
 #define SF_CLOCK_H
@@ -8,7 +8,8 @@
 #include "shared.h"
 
 /*
- * Judge the wall clock, which says now.
+ * Judge the wall clock, which says now.  A step back is counted and logged; it
+ * needs no other care, since the line never goes back.
  *
  * Raises object_not_in_prerequisite_state when it has jumped forward by more
  * than snowflake.max_clock_step since it was last believed.

@@ -27,6 +27,7 @@
 #include "core/ceiling.h"
 #include "generator.h"
 #include "machine.h"
+#include "overflow.h"
 #include "settings.h"
 #include "shared.h"
 #include "wait.h"
@@ -86,6 +87,15 @@ take_in_hand(const SfLayout *layout, uint32 machine_id, const SfLease *lease, ui
 }
 
 static void
+count_lease(SfShared *shared, const SfLeaseTerms *terms, const SfLease *lease)
+{
+	sf_stats_add(&shared->stats, SF_STAT_LEASES, 1);
+	sf_stats_add(&shared->stats, SF_STAT_IDS_LEASED, (int64) (lease->end - lease->start));
+	if (sf_lease_ends_tick(terms, lease))
+		sf_overflow_count(shared, lease->tick);
+}
+
+static void
 report_exhausted(const SfLayout *layout)
 {
 	TimestampTz end = sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1);
@@ -141,11 +151,12 @@ take_lease(TimestampTz now)
 				take_in_hand(layout, machine_id, &lease, terms.size);
 				hand.generation = generation;
 				hand.line_generation = &shared->generation;
+				count_lease(shared, &terms, &lease);
 				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
 					sf_ceiling_raise_early(shared, terms.ceiling);
 				return;
 			case SF_LEASE_AHEAD:
-				sf_wait_for_clock(&wait, sf_layout_tick_start(layout, lease.tick) -
+				sf_wait_for_clock(shared, &wait, sf_layout_tick_start(layout, lease.tick) -
 								  (int64) sf_max_ahead * 1000);
 				break;
 			case SF_LEASE_AT_CEILING:

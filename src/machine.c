@@ -59,7 +59,10 @@ sf_machine_init(void)
 							PGC_SIGHUP, 0,
 							NULL, assign_machine_id, NULL);
 	if (process_shared_preload_libraries_in_progress)
+	{
 		sf_settings_fit(sf_settings_machine_id, WARNING);
+		sf_settings_warn_of_end();
+	}
 }
 
 static void

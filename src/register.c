@@ -190,15 +190,15 @@ is_register(RepOriginId origin, const SfLayout *layout)
 	return is;
 }
 
-bool
+SfRegisterHold
 sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait)
 {
 	if (!lock_register(origin, wait))
-		return false;
+		return SF_REGISTER_BUSY;
 	if (is_register(origin, layout))
-		return true;
+		return SF_REGISTER_HELD;
 	sf_register_release(origin);
-	return false;
+	return SF_REGISTER_GONE;
 }
 
 void

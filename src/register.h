@@ -23,13 +23,19 @@ extern RepOriginId sf_register_find(const SfLayout *layout);
 /* The time in the register; that of the Unix epoch if it was never written. */
 extern SfInstant sf_register_read(RepOriginId origin);
 
+typedef enum SfRegisterHold
+{
+	SF_REGISTER_HELD,
+	SF_REGISTER_BUSY,			/* somebody is about to change it */
+	SF_REGISTER_GONE,			/* it is not what sf_register_find gave any
+								 * more */
+} SfRegisterHold;
+
 /*
  * Keep the register from being dropped or renamed until sf_register_release or
- * the end of the transaction.  Returns false when it is not what
- * sf_register_find gave any more, or when somebody is about to change it and
- * wait is false.
+ * the end of the transaction.  Never returns SF_REGISTER_BUSY if wait is true.
  */
-extern bool sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait);
+extern SfRegisterHold sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait);
 extern void sf_register_release(RepOriginId origin);
 
 /*

@@ -18,6 +18,7 @@
 
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "settings.h"
@@ -33,6 +34,9 @@ static char *layout_text;
 static char *sequence_range_text;
 static const SfLayout *layout;
 static const SfSequenceRange *sequence_range;
+
+/* The warning comes at each start within these last years of a layout. */
+#define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
 
 #define RANGE_HINT \
 	"Give the lowest and highest sequence number as in \"0-2047\", or nothing for all."
@@ -194,6 +198,20 @@ SfSequenceRange
 sf_settings_sequence_range(void)
 {
 	return *sequence_range;
+}
+
+void
+sf_settings_warn_of_end(void)
+{
+	TimestampTz end = sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1);
+
+	if (GetCurrentTimestamp() < end - WARN_BEFORE_END)
+		return;
+	ereport(WARNING,
+			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up at %s",
+				   layout_text, timestamptz_to_str(end)),
+			errdetail("From then on no ID can be issued in it."),
+			errhint("Plan for a layout with a later epoch or more timestamp bits, and so for IDs that differ from those issued."));
 }
 
 bool

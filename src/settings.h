@@ -37,6 +37,9 @@ extern const SfLayout *sf_settings_layout(void);
 extern const char *sf_settings_layout_text(void);
 extern SfSequenceRange sf_settings_sequence_range(void);
 
+/* Warn if the layout's timestamp bits are used up in a few years. */
+extern void sf_settings_warn_of_end(void);
+
 /*
  * Whether the settings fit each other: the machine ID (if set) and the sequence
  * range within the layout's bits.  What does not is reported at elevel: WARNING

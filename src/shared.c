@@ -44,8 +44,16 @@ fill_shared(void)
 	pg_atomic_init_u32(&shared->origin, InvalidRepOriginId);
 	pg_atomic_init_u32(&shared->generation, 0);
 	pg_atomic_init_u64(&shared->clock_difference, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u64(&shared->latest_clock, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u64(&shared->floor, 0);
+	pg_atomic_init_u64(&shared->overflow_begin, 0);
+	pg_atomic_init_u64(&shared->overflow_ticks, 0);
+	pg_atomic_init_u64(&shared->regression_logged, 0);
+	pg_atomic_init_u64(&shared->overflow_logged, 0);
+	pg_atomic_init_u64(&shared->raise_logged, 0);
 	pg_atomic_init_u64(&shared->ceiling, 0);
 	pg_atomic_init_u64(&shared->cursor, 0);
+	sf_stats_init(&shared->stats);
 }
 
 static void

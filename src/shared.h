@@ -12,6 +12,8 @@
 #include "utils/timestamp.h"
 
 #include "core/lease.h"
+#include "log_limit.h"
+#include "stats.h"
 
 typedef struct SfShared
 {
@@ -51,6 +53,26 @@ typedef struct SfShared
 	pg_atomic_uint64 clock_difference;
 
 	/*
+	 * The latest reading of the wall clock (clock.c), a TimestampTz, or
+	 * SF_CLOCK_NOT_SEEN.
+	 */
+	pg_atomic_uint64 latest_clock;
+
+	/* Where the line was opened, an SfInstant; for the view alone. */
+	pg_atomic_uint64 floor;
+
+	/*
+	 * The second that is looked at for an overflow (overflow.c): its first
+	 * tick, and how many of its ticks are used up.
+	 */
+	pg_atomic_uint64 overflow_begin;
+	pg_atomic_uint64 overflow_ticks;
+
+	SfLogLimit	regression_logged;
+	SfLogLimit	overflow_logged;
+	SfLogLimit	raise_logged;
+
+	/*
 	 * Positions from here on must not be issued.  Written under the lock,
 	 * read without it: a reader that sees an old value asks for a raise too
 	 * early, never issues too much, because the ceiling rises; where it is
@@ -65,7 +87,8 @@ typedef struct SfShared
 	 */
 	char		pad[PG_CACHE_LINE_SIZE];
 	pg_atomic_uint64 cursor;
-	char		pad_end[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+	char		pad_stats[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+	SfStats		stats;
 } SfShared;
 
 #define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX

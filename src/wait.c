@@ -32,14 +32,14 @@
 #define MAX_SLACK		5000	/* us */
 #define MAX_SLICE		100		/* ms */
 
-/* Microseconds since the wait began. */
+/* Microseconds since an instant of the monotonic clock. */
 static int64
-waited(const SfWait *wait)
+since(instr_time instant)
 {
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, wait->since);
+	INSTR_TIME_SUBTRACT(now, instant);
 	return (int64) INSTR_TIME_GET_MICROSEC(now);
 }
 
@@ -74,21 +74,21 @@ sleep_slice(int64 remaining)
 						 (long) Min(remaining / 1000, MAX_SLICE), wait_event());
 		ResetLatch(MyLatch);
 	}
-	else if (remaining >= TIMER_SLACK)
+	else
 	{
 		pgstat_report_wait_start(wait_event());
 		pg_usleep((long) remaining);
 		pgstat_report_wait_end();
 	}
-	CHECK_FOR_INTERRUPTS();
 }
 
 void
-sf_wait_for_clock(SfWait *wait, TimestampTz instant)
+sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant)
 {
 	int64		missing = instant - GetCurrentTimestamp();
 	int64		slack = Min((int64) sf_max_ahead * 1000 / 2, MAX_SLACK);
 	int64		remaining = missing + slack;
+	instr_time	before;
 
 	if (missing <= 0)
 		return;
@@ -96,14 +96,21 @@ sf_wait_for_clock(SfWait *wait, TimestampTz instant)
 	{
 		wait->begun = true;
 		INSTR_TIME_SET_CURRENT(wait->since);
+		sf_stats_add(&shared->stats, SF_STAT_WAITS, 1);
 	}
 	if (sf_max_wait >= 0)
 	{
-		int64		left = (int64) sf_max_wait * 1000 - waited(wait);
+		int64		left = (int64) sf_max_wait * 1000 - since(wait->since);
 
 		if (left <= 0)
 			report_too_long(missing);
 		remaining = Min(remaining, left);
 	}
-	sleep_slice(remaining);
+	if (remaining >= TIMER_SLACK)
+	{
+		INSTR_TIME_SET_CURRENT(before);
+		sleep_slice(remaining);
+		sf_stats_add(&shared->stats, SF_STAT_WAIT_TIME, since(before));
+	}
+	CHECK_FOR_INTERRUPTS();
 }

@@ -10,6 +10,8 @@
 #include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
+#include "shared.h"
+
 /* The wait of one ID; all zero before it begins. */
 typedef struct SfWait
 {
@@ -25,6 +27,6 @@ typedef struct SfWait
  * Raises configuration_limit_exceeded when this ID has waited for
  * snowflake.max_wait already.
  */
-extern void sf_wait_for_clock(SfWait *wait, TimestampTz instant);
+extern void sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant);
 
 #endif							/* SF_WAIT_H */

@@ -88,6 +88,13 @@ for my $limit ('3s', '-1')
 cmp_ok(scalar(keys %seen), '>', 25, 'IDs were seen');
 is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID came twice');
 
+# The limit is logged, once a minute at most; and the layout is long from its end.
+my $limit = qr/LOG:  the Snowflake layout "\Q$slow\E" has been at its limit for a second\n.*DETAIL:  This server has 2 IDs in each tick of 1000000 us/;
+my $log = slurp_file($server->logfile);
+cmp_ok(scalar(() = $log =~ /$limit/g), '>=', 1, 'a lasting overflow is logged');
+cmp_ok(scalar(() = $log =~ /$limit/g), '<=', 1 + (time - $^T) / 60, 'once a minute at most');
+unlike($log, qr/are used up/, 'no warning of the end');
+
 # IDs ahead of the clock, as far as allowed and no further.
 configure($server, 'snowflake.max_ahead', 5000);
 is( $server->safe_psql('postgres', <<'SQL'), '9|t|t', 'max_ahead is used, and kept to');
@@ -101,6 +108,8 @@ restart_with_layout($server, 'epoch=2000-01-01 tick=1s timestamp=20 machine=10')
 fails_with($server, 'SELECT snowflake_nextval()', '2200H',
 	qr/the timestamp bits of the Snowflake layout ".*" are used up/,
 	qr/The layout's last tick ends at 2000-01-13 03:16:16/, qr/HINT:  .*snowflake.layout/);
+
+log_matches($server, 0, qr/WARNING:  the timestamp bits of the Snowflake layout "epoch=2000-01-01 .*" are used up at 2000-01-13 03:16:16/, 'and a warning at the start');
 
 # Where they have not begun: as with any clock that is behind.
 restart_with_layout($server, 'epoch=2200-01-01 tick=1s timestamp=32 machine=10');

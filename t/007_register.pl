@@ -55,6 +55,7 @@ for (1 .. 1000)
 	last if $server->psql('postgres', $nextval) != 0;
 }
 fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs is missing/, qr/HINT:  Make it anew by "SELECT snowflake_make_register\(\)"/);
+log_matches($server, 0, qr/LOG:  no more Snowflake IDs can be reserved: their register is missing\n.*DETAIL:  This server goes on until its IDs reach 20/, 'and before that a message in the log');
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'made anew, it goes on');
 

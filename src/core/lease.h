@@ -98,6 +98,13 @@ typedef struct SfLease
 extern SfLeaseStatus sf_lease_next(const SfLeaseTerms *terms, uint64_t cursor,
 								   SfLease *lease);
 
+/* Whether a lease has the last position of its tick. */
+static inline bool
+sf_lease_ends_tick(const SfLeaseTerms *terms, const SfLease *lease)
+{
+	return lease->end == sf_position(terms->layout, lease->tick, terms->range.max) + 1;
+}
+
 /*
  * The largest lease to ask for: a 64th of a tick.  Leases that end unused cost
  * the server capacity, so they should be small beside a tick; and no faster

@@ -1,0 +1,49 @@
+-- The view pg_stat_snowflake, against what this session does.
+SELECT pg_stat_snowflake_reset();
+SELECT generator, leases, ids_leased, overflow_ticks, waits, wait_time, clock_regressions, max_regression, register_writes, register_write_time
+FROM pg_stat_snowflake;
+
+SELECT count(snowflake_nextval()) AS ids FROM generate_series(1, 100000);
+SELECT generator,
+       machine_id = snowflake_machine_id(snowflake_currval()) AS machine_id,
+       layout = current_setting('snowflake.layout') AS layout,
+       leases BETWEEN 100000 / 64 AND 100000 AS leases,
+       ids_leased BETWEEN 100000 AND 100000 + leases AS ids_leased,
+       overflow_ticks BETWEEN 0 AND 100000 / 4096 AS overflow_ticks,
+       clock_regressions, max_regression,
+       ahead BETWEEN '0' AND '10 ms' AS ahead,
+       ceiling > snowflake_timestamp(snowflake_currval()) AND ceiling < now() + interval '10 s' AS ceiling,
+       floor < snowflake_timestamp(snowflake_currval()) AS floor,
+       register_writes >= 0 AND (register_writes = 0) = (register_write_time = 0) AS register_writes,
+       (SELECT exhausted_at FROM snowflake_layouts WHERE name = layout) = exhausted_at AS exhausted_at,
+       stats_reset BETWEEN now() - interval '1 minute' AND now() AS stats_reset
+FROM pg_stat_snowflake \gx
+
+-- a lone call is a lease; the one after this many may be the second of a larger
+SELECT leases AS before FROM pg_stat_snowflake \gset
+SELECT pg_sleep(0.01), snowflake_nextval() > 0 AS id;
+SELECT leases - :before AS leases FROM pg_stat_snowflake;
+
+-- the floor moved past the reserve: it is written, then a reserve above it, and
+-- the caller waits
+SELECT pg_stat_snowflake_reset();
+SELECT snowflake_set_floor(clock_timestamp() + interval '1500 ms');
+SELECT floor = ceiling AS nothing_reserved, ahead BETWEEN '10 ms' AND '1501 ms' AS ahead, register_writes, waits
+FROM pg_stat_snowflake;
+SELECT snowflake_timestamp(snowflake_nextval()) - floor < '1 ms' AS id FROM pg_stat_snowflake;
+SELECT ceiling - floor AS reserved, register_writes, register_write_time > 0 AS register_write_time,
+       waits, wait_time BETWEEN 1 AND 1500 AS wait_time
+FROM pg_stat_snowflake;
+
+-- for those who monitor; to reset is for superusers
+CREATE ROLE regress_snowflake_user;
+CREATE ROLE regress_snowflake_monitor IN ROLE pg_monitor;
+SET ROLE regress_snowflake_monitor;
+SELECT generator FROM pg_stat_snowflake;
+SELECT pg_stat_snowflake_reset();
+SET ROLE regress_snowflake_user;
+SELECT generator FROM pg_stat_snowflake;
+SELECT * FROM pg_stat_snowflake();
+SELECT pg_stat_snowflake_reset();
+RESET ROLE;
+DROP ROLE regress_snowflake_user, regress_snowflake_monitor;

@@ -1,0 +1,153 @@
+/*
+ * stats.c
+ *	  What the generator has done, as rows of the view pg_stat_snowflake.
+ *
+ * A row shows a generator as it is when it is looked at: numbers that change
+ * meanwhile may not fit each other to the last ID.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "settings.h"
+#include "shared.h"
+#include "stats.h"
+
+PG_FUNCTION_INFO_V1(pg_stat_snowflake);
+PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);
+
+#define STAT_COLUMNS 17
+
+/* A row, filled column by column. */
+typedef struct StatRow
+{
+	int			columns;
+	Datum		values[STAT_COLUMNS];
+	bool		nulls[STAT_COLUMNS];
+} StatRow;
+
+static void
+add(StatRow *row, Datum value)
+{
+	row->values[row->columns++] = value;
+}
+
+static void
+add_null(StatRow *row)
+{
+	row->nulls[row->columns++] = true;
+}
+
+static int64
+number(SfStats *stats, SfStat stat)
+{
+	return (int64) pg_atomic_read_u64(&stats->numbers[stat]);
+}
+
+static void
+add_count(StatRow *row, SfStats *stats, SfStat stat)
+{
+	add(row, Int64GetDatum(number(stats, stat)));
+}
+
+/* Milliseconds, as in core's views. */
+static void
+add_time(StatRow *row, SfStats *stats, SfStat stat)
+{
+	add(row, Float8GetDatum((double) number(stats, stat) / 1000.0));
+}
+
+static void
+add_interval(StatRow *row, int64 microseconds)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = microseconds;
+	add(row, IntervalPGetDatum(interval));
+}
+
+static void
+add_machine_id(StatRow *row, SfShared *shared)
+{
+	uint32		machine_id = pg_atomic_read_u32(&shared->machine_id);
+
+	if (machine_id == SF_MACHINE_ID_NOT_PINNED)
+		add_null(row);
+	else
+		add(row, Int32GetDatum((int32) machine_id));
+}
+
+static TimestampTz
+position_time(SfShared *shared, pg_atomic_uint64 *position)
+{
+	return sf_layout_tick_start(&shared->layout,
+								sf_position_tick(&shared->layout,
+												 pg_atomic_read_u64(position)));
+}
+
+/* Where the line is: nowhere, until the first ID in this run of the server. */
+static void
+add_line(StatRow *row, SfShared *shared)
+{
+	if (pg_atomic_read_u32(&shared->origin) == 0)
+	{
+		add_null(row);
+		add_null(row);
+		add_null(row);
+		return;
+	}
+	pg_read_barrier();			/* written before it */
+	add_interval(row, Max(position_time(shared, &shared->cursor) - GetCurrentTimestamp(), 0));
+	add(row, TimestampTzGetDatum(position_time(shared, &shared->ceiling)));
+	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&shared->floor)));
+}
+
+static void
+fill_row(StatRow *row, SfShared *shared)
+{
+	const SfLayout *layout = &shared->layout;
+	SfStats    *stats = &shared->stats;
+
+	add(row, CStringGetTextDatum("bigint"));
+	add_machine_id(row, shared);
+	add(row, CStringGetTextDatum(sf_settings_layout_text()));
+	add_count(row, stats, SF_STAT_LEASES);
+	add_count(row, stats, SF_STAT_IDS_LEASED);
+	add_count(row, stats, SF_STAT_OVERFLOW_TICKS);
+	add_count(row, stats, SF_STAT_WAITS);
+	add_time(row, stats, SF_STAT_WAIT_TIME);
+	add_count(row, stats, SF_STAT_CLOCK_REGRESSIONS);
+	add_interval(row, number(stats, SF_STAT_MAX_REGRESSION));
+	add_line(row, shared);
+	add_count(row, stats, SF_STAT_REGISTER_WRITES);
+	add_time(row, stats, SF_STAT_REGISTER_WRITE_TIME);
+	add(row, TimestampTzGetDatum(sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1)));
+	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
+}
+
+Datum
+pg_stat_snowflake(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	StatRow		row = {0};
+
+	InitMaterializedSRF(fcinfo, 0);
+	fill_row(&row, shared);
+	tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+	return (Datum) 0;
+}
+
+Datum
+pg_stat_snowflake_reset(PG_FUNCTION_ARGS)
+{
+	SfStats    *stats = &sf_shared_required()->stats;
+
+	for (int i = 0; i < SF_STAT_COUNT; i++)
+		pg_atomic_write_u64(&stats->numbers[i], 0);
+	pg_atomic_write_u64(&stats->since, (uint64) GetCurrentTimestamp());
+	PG_RETURN_VOID();
+}
