@@ -43,23 +43,6 @@ sub start_writer
 			'2>', '/dev/null') };
 }
 
-# Kill a postmaster and its children so that none of them can do a thing, and
-# wait until they are gone.
-sub kill_all
-{
-	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
-
-	kill 'STOP', $postmaster;
-	my @children = split ' ', `pgrep -P $postmaster`;
-	kill 'KILL', @children;
-	$server->kill9;
-	for (1 .. 600)
-	{
-		last unless grep { kill 0, $_ } $postmaster, @children;
-		select(undef, undef, undef, 0.05);
-	}
-}
-
 for my $round (1 .. $crashes)
 {
 	my @running = map { start_writer() } 1 .. $writers;
@@ -83,7 +66,7 @@ for my $round (1 .. $crashes)
 	}
 	else
 	{
-		kill_all();
+		crash($server);
 		$_->{process}->finish for @running;
 		$clock->step(-rand(0.5));
 		$clock->start($server);

@@ -1,12 +1,14 @@
-# Clocks that step back by an hour: while the server runs, while it is stopped,
-# and on a standby that is promoted.  IDs are not repeated: callers wait, get an
-# error that says so, and go on when the clock has caught up.
+# Clocks that lie: stepped back by an hour while the server runs, while it is
+# stopped, and over a crash; standing still; ten years ahead.  Callers wait, or
+# get an error that says so, and go on when the clock is right again; no ID comes
+# twice, and all are true to the clock that the server had.
 use strict;
 use warnings;
 
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 
+use IdLog;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
@@ -15,107 +17,139 @@ use TestClock;
 
 my $nextval = 'SELECT snowflake_nextval()';
 my $refused = qr/no Snowflake ID became free within 100 ms/;
+my $hour = qr/may be issued in 3[56]\d{5}\.\d{3} ms/;
+my $decade = 315_360_000;
 
 my $clock = TestClock->new;
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->append_conf('postgresql.conf', <<'CONF');
+my $server = PostgreSQL::Test::Cluster->new('main');
+$server->init;
+$server->append_conf('postgresql.conf', <<'CONF');
 shared_preload_libraries = 'snowflake'
 snowflake.machine_id = 5
 snowflake.max_wait = '100ms'
 CONF
-$clock->start($primary);
-$primary->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-$primary->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer)');
+$clock->start($server);
+my $ids = IdLog->new;
+$ids->make_tables($server);
+$ids->goes_on($server, 'a server issues IDs');
 
-my $insert = 'INSERT INTO orders (n) SELECT n FROM generate_series(1, 20000) n';
-$primary->safe_psql('postgres', $insert);
-
-# Wait until a server issues IDs, and tell whether they are new: the primary key
-# refuses others.
-sub goes_on
+sub regressions
 {
-	my ($server, $name) = @_;
-
-	for (1 .. 100)
-	{
-		last if $server->psql('postgres', $nextval) == 0;
-	}
-	is($server->psql('postgres', $insert), 0, $name);
+	return $server->safe_psql('postgres', 'SELECT clock_regressions FROM pg_stat_snowflake');
 }
 
 # An hour back while running: in a session that has a lease in hand, and in a
 # new one.
-my $session = $primary->background_psql('postgres', on_error_stop => 0);
-my $before = $session->query('SELECT max(snowflake_nextval()) FROM generate_series(1, 1000)');
+is(regressions(), 0, 'the clock has not stepped back');
+my $session = $server->background_psql('postgres', on_error_stop => 0);
+my $taken = $session->query($ids->query(1000));
 $clock->step(-3600);
-fails_with($primary, $nextval, '53400', $refused, qr/may be issued in 3(59|60)\d{4}\.\d{3} ms/);
+fails_with($server, $nextval, '53400', $refused, $hour);
 is($session->query($nextval), '', 'the session gets no ID either');
+is($server->safe_psql('postgres', "SELECT clock_regressions, round(extract(epoch FROM max_regression) / 10), waits > 1, wait_time >= 100 FROM pg_stat_snowflake"),
+	'1|360|t|t', 'one step back is counted');
+log_matches($server, 0, qr/LOG:  the clock of this server has stepped back by 3(599|600)\.\d{3} s\n.*DETAIL:  No Snowflake ID is repeated: the next one has the time 20.*, and is issued when the clock is 10 ms before it/, 'and logged');
 $clock->step(3600);
-my $after = $session->query($nextval);
-cmp_ok($after, '>', $before, 'when the clock is right again the session goes on, above what it had');
+$ids->record($taken . "\n" . $session->query($ids->query(1000)));
 $session->quit;
-goes_on($primary, 'and so do others');
+$ids->goes_on($server, 'when the clock is right again, it goes on');
+
+# Small steps back: callers wait, none fails.  They are counted; the log has had
+# its message for this minute.
+my $before = regressions();
+for (1 .. 3)
+{
+	$ids->insert($server, 100);
+	$clock->step(-0.08);
+	ok($ids->issues($server), '80 ms back, it goes on');
+}
+$ids->insert($server, 100);
+cmp_ok(regressions(), '>', $before, 'small steps are counted');
+my $messages = () = slurp_file($server->logfile) =~ /has stepped back/g;
+cmp_ok($messages, '<=', 1 + (time - $^T) / 60, 'and logged once a minute at most');
+$clock->set(0);
+is($server->safe_psql('postgres', 'SELECT pg_stat_snowflake_reset(); SELECT clock_regressions, max_regression FROM pg_stat_snowflake'), "\n0|00:00:00", 'reset');
 
 # Ten years forth: not believed, until it is accepted; and the way back.
-$clock->step(315_360_000);
-fails_with($primary, $nextval, '55000', qr/the clock of this server has jumped forward by 315(360|359)\d{3}\.\d{3} s/,
+$clock->step($decade);
+fails_with($server, $nextval, '55000', qr/the clock of this server has jumped forward by 315(360|359)\d{3}\.\d{3} s/,
 	qr/more than snowflake.max_clock_step, 3600 s/, qr/HINT:  .*snowflake_accept_clock\(\)/);
-fails_with($primary, $nextval, '55000', qr/has jumped forward/);
-$clock->step(-315_360_000);
-goes_on($primary, 'when the clock is right again, it goes on');
-$clock->step(315_360_000);
-$primary->safe_psql('postgres', 'SELECT snowflake_accept_clock()');
-is($primary->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) > now() - interval \'1 s\''), 't', 'accepted, it is believed');
-log_matches($primary, 0, qr/LOG:  the clock was accepted for Snowflake IDs, after a jump of 315/, 'the log tells');
-$clock->step(-315_360_000);
-fails_with($primary, $nextval, '53400', $refused);
-$primary->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-goes_on($primary, 'the floor set back, it goes on');
+fails_with($server, $nextval, '55000', qr/has jumped forward/);
+$clock->step(-$decade);
+$ids->goes_on($server, 'when the clock is right again, it goes on');
+is(regressions(), 0, 'a clock that was not believed has not stepped back');
+$clock->step($decade);
+$server->safe_psql('postgres', 'SELECT snowflake_accept_clock()');
+$ids->goes_on($server, 'accepted, it is believed');
+log_matches($server, 0, qr/LOG:  the clock was accepted for Snowflake IDs, after a jump of 315/, 'the log tells');
+$clock->step(-$decade);
+fails_with($server, $nextval, '53400', $refused);
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
+log_matches($server, 0, qr/LOG:  the floor of Snowflake IDs was set to 20/, 'the log tells that the floor was set');
+$ids->goes_on($server, 'the floor set back, it goes on');
 
 # Less than the limit is believed; without a limit, anything.
 $clock->step(1800);
-goes_on($primary, 'half an hour forth');
-configure($primary, 'snowflake.max_clock_step', 0);
+$ids->goes_on($server, 'half an hour forth');
+configure($server, 'snowflake.max_clock_step', 0);
 $clock->step(86400);
-goes_on($primary, 'a day forth, without a limit');
-configure($primary, 'snowflake.max_clock_step', 3600000);
+$ids->goes_on($server, 'a day forth, without a limit');
+configure($server, 'snowflake.max_clock_step', 3600000);
 $clock->step(-86400 - 1800);
-$primary->safe_psql('postgres', 'DELETE FROM orders WHERE id > snowflake_boundary(clock_timestamp())');
-$primary->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-goes_on($primary, 'and the floor set back again');
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
+$ids->goes_on($server, 'and the floor set back again');
 
 # An hour back while stopped.
-$primary->stop;
+$server->stop;
 $clock->step(-3600);
-$clock->start($primary);
-fails_with($primary, $nextval, '53400', $refused);
+$clock->start($server);
+fails_with($server, $nextval, '53400', $refused, $hour);
 $clock->step(3600);
-goes_on($primary, 'after a restart under a clock an hour behind');
-log_matches($primary, 0, qr/LOG:  issuing Snowflake IDs with machine ID 5 in the layout "twitter", from 20/, 'the log tells the floor');
+$ids->goes_on($server, 'after a restart under a clock an hour behind');
+log_matches($server, 0, qr/LOG:  issuing Snowflake IDs with machine ID 5 in the layout "twitter", from 20/, 'the log tells the floor');
 
-# A standby under a clock an hour behind: refused, then promoted.
-$primary->backup('backup');
-my $standby_clock = TestClock->new;
-$standby_clock->set(-3600);
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-$standby_clock->start($standby);
-$primary->safe_psql('postgres', $insert);
-$primary->wait_for_catchup($standby);
-fails_with($standby, $nextval, '25006', qr/cannot execute snowflake_nextval\(\) during recovery/);
+# An hour back over a crash that ends a transaction of 20 000 IDs.
+$session = $server->background_psql('postgres', on_error_stop => 0);
+$session->query('BEGIN');
+$ids->record($session->query($ids->query(20000)));
+$clock->step(-3600);
+crash($server);
+$session->{run}->finish;
+$clock->start($server);
+fails_with($server, $nextval, '53400', $refused, $hour);
+$clock->step(3600);
+$ids->goes_on($server, 'after a crash, and a clock an hour behind');
 
-# The primary's own clock is stepped back before its last commit.
-$clock->step(-0.05);
-goes_on($primary, 'the primary goes on after a small step back');
-$primary->wait_for_catchup($standby);
-$primary->stop;
-$standby->promote;
-fails_with($standby, $nextval, '53400', $refused);
-my $replicated = $standby->safe_psql('postgres', 'SELECT max(id) FROM orders');
-$standby_clock->set(0);
-goes_on($standby, 'the promoted standby repeats no ID of a replicated row');
-is($standby->safe_psql('postgres', "SELECT snowflake_nextval() > $replicated"), 't', 'and is above them all');
-$standby->stop;
+# The clock set to where the transaction took its IDs, not an hour before it.
+$session = $server->background_psql('postgres', on_error_stop => 0);
+$session->query('BEGIN');
+my $second = time;
+$ids->record($session->query($ids->query(20000)));
+crash($server);
+$session->{run}->finish;
+$clock->step($second - time);
+$clock->start($server);
+$ids->goes_on($server, 'after a crash, and a clock that runs through the same second again');
+$clock->set(0);
+
+# A clock that stands still, over a crash.
+$clock->freeze;
+my $issued = 0;
+for (1 .. 5)
+{
+	my ($status, $lines) = $server->psql('postgres', $ids->query(10000));
+	$issued += () = $lines =~ /\n/g;
+	$ids->record($lines) if $status == 0;
+}
+cmp_ok($issued, '<', 50000, 'a clock that stands still: so many IDs are not to be had');
+fails_with($server, $nextval, '53400', $refused);
+crash($server);
+$clock->start($server);
+fails_with($server, $nextval, '53400', $refused, qr/may be issued in ([4-9]\d\d|1\d{3})\.\d{3} ms/);
+$clock->thaw;
+$ids->goes_on($server, 'when it runs again, it goes on');
+
+$ids->check('all of them');
+$server->stop;
 
 done_testing();

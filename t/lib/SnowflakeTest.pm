@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(snowflake_server restart_with_layout configure fails_with log_matches wait_for_log);
+our @EXPORT = qw(crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log);
 
 # A started server with the given lines of configuration, where snowflake is
 # preloaded and created.
@@ -24,6 +24,24 @@ sub snowflake_server
 	$server->start;
 	$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	return $server;
+}
+
+# Kill a postmaster and its children so that none of them can do a thing, and
+# wait until they are gone.  (An immediate stop lets processes exit orderly.)
+sub crash
+{
+	my ($server) = @_;
+	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
+
+	kill 'STOP', $postmaster;
+	my @children = split ' ', `pgrep -P $postmaster`;
+	kill 'KILL', @children;
+	$server->kill9;
+	for (1 .. 600)
+	{
+		last unless grep { kill 0, $_ } $postmaster, @children;
+		select(undef, undef, undef, 0.05);
+	}
 }
 
 # Restart with another layout, and accept it.

@@ -6,6 +6,7 @@ use warnings;
 
 use File::Basename;
 use PostgreSQL::Test::Utils;
+use Time::HiRes qw(time);
 
 my $source = dirname(__FILE__) . '/clock.c';
 my $library;
@@ -23,6 +24,7 @@ sub new
 	}
 	my $self = bless { file => "$PostgreSQL::Test::Utils::tmp_check/testclock." . $clocks++, offset => 0 }, $class;
 	$self->set(0);
+	$self->thaw;
 	return $self;
 }
 
@@ -32,10 +34,34 @@ sub set
 	my ($self, $seconds) = @_;
 
 	$self->{offset} = $seconds;
+	$self->put(0, $seconds);
+}
+
+# Write one of the file's two numbers.
+sub put
+{
+	my ($self, $position, $seconds) = @_;
+
 	open(my $file, -e $self->{file} ? '+<' : '>', $self->{file}) or die "$self->{file}: $!";
 	binmode $file;
+	sysseek($file, $position, 0);
 	syswrite($file, pack('q', int($seconds * 1e9)), 8) == 8 or die "$self->{file}: $!";
 	close $file;
+}
+
+# Let the clock stand still, as it is now; and let it go on as if it had not.
+sub freeze
+{
+	my ($self) = @_;
+
+	$self->put(8, time + $self->{offset});
+}
+
+sub thaw
+{
+	my ($self) = @_;
+
+	$self->put(8, 0);
 }
 
 sub step

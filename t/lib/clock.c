@@ -3,9 +3,10 @@
  *	  A wall clock that tests can step, for LD_PRELOAD.
  *
  * The file that SNOWFLAKE_TEST_CLOCK names holds a signed 64-bit number of
- * nanoseconds by which the wall clock is off.  It is mapped, so that a write to
- * it steps the clock of all processes at once, while they run.  The monotonic
- * clocks stay true.
+ * nanoseconds by which the wall clock is off, and a second one, the time since
+ * 1970 at which it stands still, or 0 if it does not.  It is mapped, so that a
+ * write to it steps the clock of all processes at once, while they run.  The
+ * monotonic clocks stay true.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,10 +21,16 @@
 
 #define NS_PER_SECOND 1000000000
 
-static const volatile int64_t *offset;
+typedef struct Fault
+{
+	int64_t		offset;
+	int64_t		frozen_at;
+} Fault;
+
+static const volatile Fault *fault;
 
 __attribute__((constructor)) static void
-map_offset(void)
+map_fault(void)
 {
 	const char *path = getenv("SNOWFLAKE_TEST_CLOCK");
 	int			file = path ? open(path, O_RDONLY) : -1;
@@ -31,10 +38,10 @@ map_offset(void)
 
 	if (file < 0)
 		return;
-	map = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
+	map = mmap(NULL, sizeof(Fault), PROT_READ, MAP_SHARED, file, 0);
 	close(file);
 	if (map != MAP_FAILED)
-		offset = map;
+		fault = map;
 }
 
 int
@@ -42,10 +49,13 @@ clock_gettime(clockid_t clock, struct timespec *time)
 {
 	int			result = (int) syscall(SYS_clock_gettime, clock, time);
 
-	if (result == 0 && offset && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+	if (result == 0 && fault && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
 	{
-		int64_t		now = time->tv_sec * (int64_t) NS_PER_SECOND + time->tv_nsec + *offset;
+		int64_t		now = time->tv_sec * (int64_t) NS_PER_SECOND + time->tv_nsec + fault->offset;
+		int64_t		frozen_at = fault->frozen_at;
 
+		if (frozen_at != 0)
+			now = frozen_at;
 		time->tv_sec = now / NS_PER_SECOND;
 		time->tv_nsec = now % NS_PER_SECOND;
 	}

@@ -1,0 +1,79 @@
+# Standbys under a clock an hour behind: refused before promotion, and after it
+# no ID of a replicated row comes again, also where the primary's clock was
+# stepped back before its last commits, where the standby was restarted before
+# promotion, and where it crashed right after it.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IdLog;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $nextval = 'SELECT snowflake_nextval()';
+
+my $clock = TestClock->new;
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1);
+$primary->append_conf('postgresql.conf', <<'CONF');
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+snowflake.max_wait = '100ms'
+CONF
+$clock->start($primary);
+my $issued = IdLog->new;
+$issued->make_tables($primary);
+$issued->goes_on($primary, 'the primary issues IDs');
+$primary->backup('backup');
+
+# A standby, and its clock.
+sub standby
+{
+	my ($name) = @_;
+	my $its_clock = TestClock->new;
+	my $standby = PostgreSQL::Test::Cluster->new($name);
+
+	$its_clock->set(-3600);
+	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+	$its_clock->start($standby);
+	return ($standby, $its_clock);
+}
+
+my ($promoted, $promoted_clock) = standby('promoted');
+my ($restarted, $restarted_clock) = standby('restarted');
+my ($crashed, $crashed_clock) = standby('crashed');
+
+fails_with($_, $nextval, '25006', qr/cannot execute snowflake_nextval\(\) during recovery/) for $promoted, $restarted, $crashed;
+is($promoted->safe_psql('postgres', 'SELECT ceiling IS NULL, register_writes FROM pg_stat_snowflake'), 't|0', 'a standby has no line');
+
+# The primary goes on, and its clock is stepped back before its last commits, so
+# that the times of these are not those of the clock.
+$issued->insert($primary, 20000);
+$clock->step(-0.09);
+$issued->goes_on($primary, 'the primary goes on after a small step back');
+$primary->wait_for_catchup($_) for $promoted, $restarted, $crashed;
+$issued->check('the primary');
+$primary->stop;
+
+$promoted->promote;
+IdLog->new->goes_on_above_recovered($promoted, $promoted_clock, 'a promoted standby');
+$promoted->stop;
+
+$restarted->stop;
+$restarted_clock->start($restarted);
+$restarted->promote;
+IdLog->new->goes_on_above_recovered($restarted, $restarted_clock, 'a standby that was restarted and promoted');
+$restarted->stop;
+
+$crashed->promote;
+crash($crashed);
+$crashed_clock->start($crashed);
+IdLog->new->goes_on_above_recovered($crashed, $crashed_clock, 'a promoted standby that crashed');
+$crashed->stop;
+
+done_testing();

@@ -1,0 +1,60 @@
+# Recovery to a point in time, and a server that is started from a base backup,
+# under a clock an hour behind: no ID of a row that was recovered comes again.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IdLog;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(has_archiving => 1, allows_streaming => 1);
+$primary->append_conf('postgresql.conf', <<'CONF');
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+snowflake.max_wait = '100ms'
+CONF
+$primary->start;
+my $issued = IdLog->new;
+$issued->make_tables($primary);
+$issued->goes_on($primary, 'a server issues IDs');
+my $at_backup = $issued->greatest;
+$primary->backup('backup');
+$issued->insert($primary, 20000);
+$primary->safe_psql('postgres', "SELECT pg_create_restore_point('here')");
+my $here = $issued->greatest;
+$issued->insert($primary, 1000);
+$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
+$primary->poll_query_until('postgres', 'SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver');
+
+# A server from the backup, with an hour less on its clock.
+sub recovered
+{
+	my ($name, $greatest, %options) = @_;
+	my $clock = TestClock->new;
+	my $server = PostgreSQL::Test::Cluster->new($name);
+
+	$clock->set(-3600);
+	$server->init_from_backup($primary, 'backup', %options);
+	$server->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'")
+	  if $options{has_restoring};
+	$clock->start($server);
+	$server->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+	is($server->safe_psql('other', 'SELECT max(id) FROM items'), $greatest, "$name: what was recovered");
+	IdLog->new->goes_on_above_recovered($server, $clock, $name);
+	$server->stop;
+}
+
+recovered('to_a_point', $here, has_restoring => 1, standby => 0);
+
+# The backup alone, as a clone of the server: it ends where the backup ended.
+recovered('from_backup', $at_backup);
+$primary->stop;
+
+done_testing();

@@ -1,0 +1,73 @@
+# pg_rewind: a primary that lost its place is rewound to the server that took it,
+# and later takes the place back, under a clock an hour behind.  No ID of a row
+# that it has comes again.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IdLog;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $old_clock = TestClock->new;
+my $old = PostgreSQL::Test::Cluster->new('old');
+$old->init(allows_streaming => 1);
+$old->append_conf('postgresql.conf', <<'CONF');
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+snowflake.max_wait = '100ms'
+wal_log_hints = on
+wal_keep_size = '64MB'
+CONF
+$old_clock->start($old);
+my $issued = IdLog->new;
+$issued->make_tables($old);
+$issued->goes_on($old, 'the old primary issues IDs');
+$old->backup('backup');
+
+# Another machine ID: for a while both are primaries.
+my $new = PostgreSQL::Test::Cluster->new('new');
+$new->init_from_backup($old, 'backup', has_streaming => 1);
+$new->append_conf('postgresql.conf', 'snowflake.machine_id = 6');
+$new->start;
+$old->wait_for_catchup($new);
+$new->promote;
+$new->safe_psql('postgres', 'CHECKPOINT');
+
+# Both go on, the new one for longer, so that its ceiling is the higher one.
+$issued->insert($old, 1000);
+$old->stop;
+for (1 .. 10)
+{
+	$issued->goes_on($new, 'the new primary issues IDs');
+}
+$issued->check('both primaries');
+
+# The old one becomes a standby of the new one.
+my $configuration = slurp_file($old->data_dir . '/postgresql.conf');
+command_ok(
+	[ 'pg_rewind', '--source-server', $new->connstr('postgres'), '--target-pgdata', $old->data_dir, '--no-sync' ],
+	'pg_rewind');
+open(my $file, '>', $old->data_dir . '/postgresql.conf') or die $!;
+print $file $configuration;
+close $file;
+$old->enable_streaming($new);
+$old->set_standby_mode;
+$old_clock->set(-3600);
+$old_clock->start($old);
+$new->wait_for_catchup($old, 'replay', $new->lsn('write'));
+fails_with($old, 'SELECT snowflake_nextval()', '25006', qr/during recovery/);
+is($old->safe_psql('other', 'SELECT max(id) FROM items'), $new->safe_psql('other', 'SELECT max(id) FROM items'), 'it has what the new primary has');
+
+# And takes the place back.
+$new->stop;
+$old->promote;
+IdLog->new->goes_on_above_recovered($old, $old_clock, 'a rewound primary that is promoted');
+$old->stop;
+
+done_testing();

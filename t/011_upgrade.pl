@@ -1,0 +1,57 @@
+# pg_upgrade: replication origins are not carried over, and so no register.  IDs
+# are refused until it is made anew, and the floor set where the clock is behind.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IdLog;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $clock = TestClock->new;
+my $configuration = <<'CONF';
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+snowflake.max_wait = '100ms'
+CONF
+
+my $old = PostgreSQL::Test::Cluster->new('old');
+$old->init;
+$old->append_conf('postgresql.conf', $configuration);
+$clock->start($old);
+my $ids = IdLog->new;
+$ids->make_tables($old);
+$ids->goes_on($old, 'the old cluster issues IDs');
+$old->stop;
+
+my $new = PostgreSQL::Test::Cluster->new('new');
+$new->init;
+$new->append_conf('postgresql.conf', $configuration);
+
+chdir $PostgreSQL::Test::Utils::tmp_check;
+my $bindir = (split /\n/, `pg_config --bindir`)[0];
+command_ok(
+	[
+		'pg_upgrade', '--no-sync',
+		'--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
+		'--old-bindir', $bindir, '--new-bindir', $bindir,
+		'--socketdir', $new->host, '--old-port', $old->port, '--new-port', $new->port ],
+	'pg_upgrade');
+
+# Without the register there are no IDs; made anew, it knows nothing of the past.
+$clock->set(-3600);
+$clock->start($new);
+fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the register of Snowflake IDs is missing/,
+	qr/pg_upgrade does not carry it over/, qr/HINT:  Make it anew by "SELECT snowflake_make_register\(\)".*snowflake_set_floor/);
+$new->safe_psql('postgres', 'SELECT snowflake_make_register()');
+my $greatest = $ids->greatest;
+$new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");
+IdLog->new->goes_on_above_recovered($new, $clock, 'the new cluster');
+$new->stop;
+
+done_testing();

@@ -1,0 +1,165 @@
+# All the IDs that a test was given by servers, and what must hold for them: none
+# comes twice (P1), each is true to the clock (P2), and those of a session
+# increase (P3).  The layout is "twitter", and snowflake.max_ahead its default.
+package IdLog;
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $tick = 1000;    # us
+my $max_ahead = 10_000;
+my $epoch = 1288834974657000;
+
+my $clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+# The columns of a table that tells about each of its IDs, for make_tables.
+my $columns = "(before bigint DEFAULT $clock, id bigint PRIMARY KEY DEFAULT snowflake_nextval(), after bigint DEFAULT $clock)";
+
+sub new
+{
+	my ($class) = @_;
+
+	return bless { seen => {}, untrue => 0, unordered => 0 }, $class;
+}
+
+# Two tables in each of two databases of a server.
+my @databases = ('postgres', 'other');
+my @tables = ('orders', 'items');
+
+sub make_tables
+{
+	my ($self, $server) = @_;
+
+	$server->safe_psql('postgres', 'CREATE DATABASE other');
+	for my $database (@databases)
+	{
+		$server->safe_psql($database, 'CREATE EXTENSION IF NOT EXISTS snowflake');
+		$server->safe_psql($database, "CREATE TABLE $_ $columns") for @tables;
+	}
+}
+
+# The query that takes so many IDs for record.
+sub query
+{
+	my ($self, $count) = @_;
+
+	return "SELECT $clock, snowflake_nextval(), $clock FROM generate_series(1, $count);";
+}
+
+# Record IDs that one session was given, one after the other: lines of the clock
+# before, the ID, and the clock after it.
+sub record
+{
+	my ($self, $lines) = @_;
+	my $last = 0;
+
+	for my $line (split /\n/, $lines)
+	{
+		my ($before, $id, $after) = $line =~ /^(\d+)\|(\d+)\|(\d+)$/ or die "unexpected: $line";
+		my $time = ($id >> 22) * 1000 + $epoch;
+
+		$self->{seen}{$id}++;
+		$self->{untrue}++ if $time <= $before - $tick || $time > $after + $max_ahead;
+		$self->{unordered}++ if $id <= $last;
+		$last = $id;
+	}
+}
+
+# Take so many IDs from a server, in each of its tables.
+sub insert
+{
+	my ($self, $server, $count) = @_;
+
+	for my $database (@databases)
+	{
+		$self->record($server->safe_psql($database,
+				"INSERT INTO $_ (after) SELECT NULL FROM generate_series(1, $count) RETURNING before, id, $clock"))
+		  for @tables;
+	}
+}
+
+# Whether a server issues an ID now, which is recorded.
+sub issues
+{
+	my ($self, $server) = @_;
+	my ($status, $lines) = $server->psql('postgres', $self->query(1));
+
+	$self->record($lines) if $status == 0;
+	return $status == 0;
+}
+
+# Wait until a server issues IDs, and take some in each of its tables.
+sub goes_on
+{
+	my ($self, $server, $name) = @_;
+	my $issues = 0;
+
+	for (1 .. 100)
+	{
+		last if $issues = $self->issues($server);
+	}
+	$self->insert($server, 1000) if $issues;
+	ok($issues, $name);
+}
+
+# Record the IDs in a server's tables, as those of one that has replayed them.
+sub record_tables
+{
+	my ($self, $server) = @_;
+
+	for my $database (@databases)
+	{
+		for my $table (@tables)
+		{
+			$self->{seen}{$_}++ for split /\n/, $server->safe_psql($database, "SELECT id FROM $table");
+		}
+	}
+}
+
+# A server that has recovered, under a clock an hour behind: it issues no ID until
+# its clock is right, and then IDs above all that it has recovered.
+sub goes_on_above_recovered
+{
+	my ($self, $server, $clock, $name) = @_;
+
+	$self->record_tables($server);
+	my $greatest = $self->greatest;
+	fails_with($server, 'SELECT snowflake_nextval()', '53400',
+		qr/no Snowflake ID became free within 100 ms/, qr/may be issued in 3[56]\d{5}\.\d{3} ms/);
+	$clock->set(0);
+	$self->goes_on($server, "$name goes on");
+	is($server->safe_psql('postgres', "SELECT floor > snowflake_timestamp($greatest) FROM pg_stat_snowflake"),
+		't', "$name: its floor is above what it has recovered");
+	$self->check($name);
+}
+
+sub greatest
+{
+	my ($self) = @_;
+	my $greatest = 0;
+
+	for my $id (keys %{ $self->{seen} })
+	{
+		$greatest = $id if $id > $greatest;
+	}
+	return $greatest;
+}
+
+# Check all that was recorded.
+sub check
+{
+	my ($self, $name) = @_;
+	my $count = keys %{ $self->{seen} };
+
+	cmp_ok($count, '>=', 4000, "$name: $count IDs");
+	is(scalar(grep { $_ > 1 } values %{ $self->{seen} }), 0, "$name: none comes twice");
+	is($self->{untrue}, 0, "$name: each is true to the clock");
+	is($self->{unordered}, 0, "$name: those of a session increase");
+}
+
+1;
