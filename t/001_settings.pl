@@ -27,6 +27,14 @@ fails_with($server, $nextval, '55000',
 fails_with($server, "SET ROLE app; $nextval", '55000',
 	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "postgresql.conf" and restart/);
 
+# A session that set and reset the layout before the library was loaded.
+is($server->safe_psql('postgres', <<'SQL'), 'twitter|2010-11-04', 'a layout that was reset is the default');
+SET snowflake.layout = 'discord';
+RESET snowflake.layout;
+LOAD 'snowflake';
+SELECT current_setting('snowflake.layout'), snowflake_timestamp(0)::date;
+SQL
+
 # A bad layout in the file, and the library loaded late: no decoding with another.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'");
 $server->reload;
@@ -70,6 +78,29 @@ for (1 .. 1000)
 	last if $id eq '7';
 }
 is($id, '7', 'the machine ID takes effect in a session that was there');
+$session->quit;
+
+# One that is in the middle of a statement when the setting is reloaded sees the
+# old value of the setting until its end; what counts is the server's.
+$server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '-1');
+$server->restart;
+$server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.machine_id = 7');
+is($server->safe_psql('postgres', <<'SQL'), '7', 'and in the middle of a statement');
+DO $$
+BEGIN
+	PERFORM pg_reload_conf();
+	FOR i IN 1 .. 1000 LOOP
+		BEGIN
+			PERFORM snowflake_nextval();
+			EXIT;
+		EXCEPTION WHEN object_not_in_prerequisite_state THEN
+			PERFORM pg_sleep(0.01);
+		END;
+	END LOOP;
+	ASSERT current_setting('snowflake.machine_id') = '-1';
+END $$;
+SELECT snowflake_machine_id(snowflake_currval());
+SQL
 
 # The first use fixes it until the next start.
 $log = -s $server->logfile;
@@ -78,7 +109,6 @@ is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextva
 	'7', 'the machine ID is fixed by its first use');
 wait_for_log($server, $log, qr/WARNING:  snowflake.machine_id is now 8, but this server goes on with 7 until it is restarted/,
 	'a warning says so');
-$session->quit;
 $server->restart;
 is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'),
 	'8', 'a restart changes it');

@@ -93,6 +93,10 @@ my @racing = map {
 is(scalar(grep { !$_->finish } @racing), 0, "$racers sessions race without an error");
 is($server->safe_psql('postgres', "$prepare SELECT count(*), count(DISTINCT id) FROM raced, unnest(ids) id"),
 	join('|', ($racers * 500_000) x 2), 'no ID comes twice');
+
+# Their readings of the clock reach shared memory in any order: no step back.
+is($server->safe_psql('postgres', 'SELECT ids_leased, clock_regressions FROM pg_stat_snowflake'),
+	$racers * 500_000 . '|0', 'all are counted, and no step back of the clock');
 $server->stop;
 
 done_testing();

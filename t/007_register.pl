@@ -59,6 +59,26 @@ log_matches($server, 0, qr/LOG:  no more Snowflake IDs can be reserved: their re
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'made anew, it goes on');
 
+# While somebody drops it, sessions go on to the end of the reserve, and wait.
+my $dropping = $server->background_psql('postgres');
+my $session = $server->background_psql('postgres', on_error_stop => 0);
+my $pid = $session->query('SELECT pg_backend_pid()');
+for my $end ('ROLLBACK', 'COMMIT')
+{
+	my $last = $session->query($nextval);
+	my $from = -s $server->logfile;
+
+	$dropping->query("BEGIN; SELECT pg_replication_origin_drop('$twitter')");
+	$session->{stdin} .= "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$; SELECT snowflake_nextval() > $last;\n";
+	$session->{run}->pump_nb;
+	ok($server->poll_query_until('postgres', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pid"), "a session waits for who drops the register");
+	$dropping->query($end);
+	is($session->query('SELECT 1'), $end eq 'ROLLBACK' ? "t\n1" : '1', "$end: it goes on above what it had, or fails");
+	log_matches($server, $from, qr/ERROR:  the register of Snowflake IDs is missing/, 'dropped, it fails') if $end eq 'COMMIT';
+}
+$_->quit for $dropping, $session;
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+
 # Made by a transaction that has not committed.
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
 $server->restart;
@@ -94,6 +114,17 @@ is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval(
 fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/not ahead of/);
 fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
 fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
+
+# A session that holds a lease of the line before it is moved back drops it.
+$server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');
+$server->reload;
+$server->poll_query_until('postgres', q(SELECT current_setting('snowflake.max_ahead') = '1min'));
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
+$session = $server->background_psql('postgres');
+is($session->query("SELECT min(snowflake_timestamp(id)) > now() + interval '20 s', count(*) FROM snowflake_nextval(1000) id"), 't|1000', 'a session ahead of the clock');
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
+is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval '20 s'"), 't', 'the line moved back, its next ID is of the new line');
+$session->quit;
 
 # No slot for the origin.
 $server->append_conf('postgresql.conf',

@@ -1,4 +1,4 @@
-/* DRAFT */
+/* DRAFT 2 */
 #ifndef BACKENDS
 #define BACKENDS	2
 #endif
@@ -16,7 +16,6 @@
 #ifndef RESERVE
 #define RESERVE		2
 #endif
-#define END			(TICKS * SEQUENCES)
 #define NONE		255
 
 #define POSITION(tick)	((tick) * SEQUENCES)
@@ -38,7 +37,9 @@ typedef Replay {
 }
 Replay written;
 Replay flushed;
+#ifdef STANDBY
 Replay standby;
+#endif
 
 typedef Hand {
 	byte next;
@@ -49,7 +50,7 @@ Hand hand[BACKENDS];
 
 byte issued = NONE;
 
-bool down[BACKENDS + 1];
+byte down;
 byte failures;
 byte moves;
 
@@ -81,86 +82,66 @@ inline read_clock()
 
 inline forget()
 {
-	d_step {
 		issued = NONE;
 		written.commit = false;
 		flushed.commit = false;
+#ifdef STANDBY
 		standby.commit = false;
-	}
+#endif
 }
 
-inline issue(id)
+inline issue()
 {
-	assert(id != issued);
+	assert(hand[me].next != issued);
 	if
-	:: issued == NONE -> issued = id
-	:: skip
-	fi
-}
-
-inline lock_shared()
-{
-	atomic { !locked -> locked = true }
-}
-
-inline register_write(position, back)
-{
-	atomic {
-		if
-		:: back || written.reg < position -> written.reg = position
-		:: else
-		fi
-	}
-	d_step { copy_replay(written, flushed) }
+	:: issued == NONE -> issued = hand[me].next
+	:: true
+	fi;
+	hand[me].next++;
+#ifndef SESSION
+	if
+	:: hand[me].next == hand[me].end -> hand[me].next = 0; hand[me].end = 0; hand[me].generation = 0
+	:: else
+	fi;
+#endif
 }
 
 inline raise_locked(seen)
 {
-	if
-	:: atomic { ceiling == seen ->
+		atomic {
+			if
+			:: ceiling != seen -> goto unlock
+			:: else
+			fi
+		}
+		atomic {
 			read_clock();
 			raised = POSITION(MIN(MAX(now, TICK(cursor)) + RESERVE, TICKS));
-			now = 0 }
-		if
-		:: raised > seen ->
+			now = 0;
+			if
+			:: raised <= seen -> raised = 0; goto unlock
+			:: else
+			fi
+		}
+		d_step { written.reg = MAX(written.reg, raised) }
 #ifdef PUBLISH_BEFORE_FLUSH
-			d_step { written.reg = MAX(written.reg, raised) }
-			ceiling = raised;
-			d_step { copy_replay(written, flushed) }
+		ceiling = raised;
+		d_step { copy_replay(written, flushed) }
 #else
-			register_write(raised, false);
-			ceiling = raised
+		d_step { copy_replay(written, flushed) }
+		d_step { ceiling = raised; raised = 0 }
 #endif
-		:: else
-		fi;
-		raised = 0
-	:: ceiling != seen
-	fi
-}
-
-inline sf_ceiling_raise(seen)
-{
-	lock_shared();
-	raise_locked(seen);
-	locked = false
-}
-
-inline sf_ceiling_raise_early(seen)
-{
-	if
-	:: lock_shared();
-		raise_locked(seen);
+unlock:
 		locked = false
-	:: skip
-	fi
 }
+
 
 inline sf_ceiling_open()
 {
 	if
-	:: opened
-	:: !opened ->
-		lock_shared();
+	:: atomic { opened && down == 0 }
+	:: atomic { !opened && down == 0 -> reset_seen() };
+		atomic { !locked -> locked = true };
 		if
 		:: !opened ->
 #ifdef OPEN_AT_CLOCK
@@ -169,12 +150,17 @@ inline sf_ceiling_open()
 			start = written.reg;
 #endif
 			cursor = MAX(cursor, start);
-			atomic { ceiling = MAX(cursor, start); start = 0 }
+			d_step { ceiling = MAX(cursor, start); start = 0 }
 			opened = true
 		:: opened
 		fi;
 		locked = false
 	fi
+}
+
+inline reset_seen()
+{
+	generation_seen = 0; cursor_seen = 0; ceiling_seen = 0; start = 0; end = 0; now = 0
 }
 
 inline take_lease()
@@ -187,17 +173,23 @@ again:
 	atomic {
 		read_clock();
 		start = (now > TICK(cursor_seen) -> POSITION(now) : cursor_seen);
+#ifdef JITTER
 		if
-		:: TICK(start) >= TICKS -> start = 0; now = 0; goto idle
+		:: start % SEQUENCES == 0 -> start++
+		:: true
+		fi;
+#endif
+		if
+		:: TICK(start) >= TICKS -> reset_seen(); goto idle
 		:: else
 		fi;
 		if
-		:: TICK(start) > now + MAX_AHEAD -> start = 0; now = 0; goto again
+		:: TICK(start) > now + MAX_AHEAD -> reset_seen(); goto idle
 		:: else
 		fi;
 		now = 0;
 		if
-		:: start >= ceiling_seen -> start = 0; goto at_ceiling
+		:: start >= ceiling_seen -> start = 0; generation_seen = 0; cursor_seen = 0; early = false; goto raise
 		:: else
 		fi;
 		if
@@ -207,26 +199,47 @@ again:
 		end = MIN(end, MIN(POSITION(TICK(start) + 1), ceiling_seen));
 		if
 		:: cursor == cursor_seen -> cursor = end
-		:: else -> start = 0; end = 0; goto again
+		:: else -> reset_seen(); goto again
 		fi;
-#if MOVES == 0
+#ifdef RECHECK
+	}
+	atomic {
+		if
+		:: generation != generation_seen -> reset_seen(); goto again
+		:: else
+		fi;
+#endif
+#ifdef SESSION
 		assert(start >= hand[me].next);
 #endif
 		hand[me].next = start;
 		hand[me].end = end;
 		hand[me].generation = generation_seen;
-		issue(hand[me].next);
-		hand[me].next++;
+		issue();
 		start = 0;
 		end = 0;
 		generation_seen = 0;
 		cursor_seen = 0;
+		if
+		:: early = true; goto raise
+		:: ceiling_seen = 0; goto idle
+		fi
 	}
-	sf_ceiling_raise_early(ceiling_seen);
-	goto idle;
-at_ceiling:
-	sf_ceiling_raise(ceiling_seen);
-	goto again
+raise:
+	atomic {
+		if
+		:: !locked -> locked = true
+		:: early -> early = false; ceiling_seen = 0; goto idle
+		fi
+	}
+	raise_locked(ceiling_seen);
+	atomic {
+		ceiling_seen = 0;
+		if
+		:: early -> early = false; goto idle
+		:: else -> goto again
+		fi
+	}
 }
 
 #ifdef KEEP_OLD_LEASES
@@ -239,17 +252,16 @@ inline sf_generator_next()
 {
 	if
 	:: atomic {
-		hand_is_valid(me) -> read_clock();
+		hand_is_valid(me) && down == 0 -> read_clock();
 		if
 		:: TICK(hand[me].next) >= now && TICK(hand[me].next) <= now + MAX_AHEAD ->
-			issue(hand[me].next);
-			hand[me].next++;
+			issue();
 			now = 0;
 			goto idle
 		:: else -> now = 0
 		fi
 		}
-	:: !hand_is_valid(me)
+	:: !hand_is_valid(me) && down == 0
 	fi;
 	take_lease()
 }
@@ -257,29 +269,95 @@ inline sf_generator_next()
 proctype Backend(byte me)
 {
 	byte generation_seen, cursor_seen, ceiling_seen, start, end, raised, now;
+	bool early;
 
 idle:
 	{
-		d_step { generation_seen = 0; cursor_seen = 0; ceiling_seen = 0 }
 		sf_generator_next()
 	} unless {
 		atomic {
-			down[me] ->
-			down[me] = false;
+			down & (1 << me) ->
+			down = down - (1 << me);
 			hand[me].next = 0;
 			hand[me].end = 0;
 			hand[me].generation = 0;
-			generation_seen = 0;
-			cursor_seen = 0;
-			ceiling_seen = 0;
-			start = 0;
-			end = 0;
+			reset_seen();
 			raised = 0;
-			now = 0;
+			early = false;
 			goto idle
 		}
 	}
 }
+
+#if MOVES > 0
+#define ADMIN	BACKENDS
+
+#ifdef OPENED_BY_ORIGIN
+#define NOT_OPENED	!opened
+#else
+#define NOT_OPENED	cursor == 0
+#endif
+active proctype Administrator()
+{
+	byte position, before;
+
+idle:
+	{
+		atomic { moves < MOVES && down == 0 -> moves++;
+			if
+			:: position = POSITION(0)
+			:: position = POSITION(1)
+			:: position = POSITION(2)
+			:: position = POSITION(3)
+			fi
+		}
+		atomic { !locked -> locked = true };
+		if
+		:: atomic { NOT_OPENED -> written.reg = position; forget() }
+			d_step { copy_replay(written, flushed) }
+		:: atomic { !(NOT_OPENED) && position > cursor }
+			d_step { written.reg = MAX(written.reg, position) }
+			d_step { copy_replay(written, flushed) }
+			cursor = MAX(cursor, position);
+			ceiling = MAX(ceiling, position)
+		:: else ->
+			d_step { before = ceiling; ceiling = 0 }
+#ifdef GENERATION_FIRST
+			generation++;
+#endif
+			atomic {
+				if
+				:: TICK(cursor) - TICK(position) <= RESERVE -> goto refuse
+				:: else
+				fi;
+				cursor = position;
+#ifndef GENERATION_FIRST
+			}
+			atomic { generation++;
+#endif
+				forget()
+			}
+			written.reg = position;
+			d_step { copy_replay(written, flushed) }
+			ceiling = position;
+			goto unlock;
+refuse:		ceiling = before
+		fi;
+unlock:		atomic { locked = false; before = 0; position = 0 }
+		goto idle
+	} unless {
+		atomic {
+			down & (1 << ADMIN) ->
+			down = down - (1 << ADMIN);
+			before = 0;
+			position = 0;
+			goto idle
+		}
+	}
+}
+#else
+#define ADMIN	(BACKENDS - 1)
+#endif
 
 inline wipe()
 {
@@ -289,22 +367,19 @@ inline wipe()
 	generation = 0;
 	locked = false;
 	failures++;
-	down[0] = true;
-	down[1] = true;
-#if BACKENDS > 2
-	down[2] = true;
-#endif
+	down = (1 << (ADMIN + 1)) - 1
 }
 
 active proctype Server()
 {
 end:
 	do
-	:: d_step { issued != NONE && !written.commit -> written.commit = true }
-	:: d_step { flushed.reg != written.reg || flushed.commit != written.commit -> copy_replay(written, flushed) }
-	:: d_step { standby.reg != flushed.reg || standby.commit != flushed.commit -> copy_replay(flushed, standby) }
-	:: d_step { failures < FAILURES -> copy_replay(flushed, written); wipe() }
-	:: d_step { failures < FAILURES ->
+	:: d_step { down == 0 && (flushed.reg != written.reg || flushed.commit != written.commit) -> copy_replay(written, flushed) }
+	:: d_step { down == 0 && failures < FAILURES -> copy_replay(flushed, written); wipe() }
+#ifdef STANDBY
+	:: d_step { down == 0 && issued != NONE && !written.commit -> written.commit = true }
+	:: d_step { down == 0 && (standby.reg != flushed.reg || standby.commit != flushed.commit) -> copy_replay(flushed, standby) }
+	:: d_step { down == 0 && failures < FAILURES ->
 			copy_replay(standby, written);
 			copy_replay(standby, flushed);
 			if
@@ -312,6 +387,7 @@ end:
 			:: else
 			fi;
 			wipe() }
+#endif
 	od
 }
 
