@@ -20,7 +20,8 @@
  *
  * Raises are serialised by the shared lock, and look again under it whether they
  * are still wanted, so that of many who meet the ceiling at once only one works.
- * The register is held before the lock is taken, since that may wait.
+ * The register is held before the lock is taken, and not waited for: whoever drops
+ * an origin may wait for us in ways that no deadlock detector sees.
  */
 #include "postgres.h"
 
@@ -28,7 +29,7 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
-#include "core/ceiling.h"
+#include "core/reserve.h"
 #include "register.h"
 #include "settings.h"
 
@@ -59,17 +60,19 @@ origin_of(SfShared *shared)
 	return (RepOriginId) pg_atomic_read_u32(&shared->origin);
 }
 
-/* The register is held, and the lock is taken. */
+/*
+ * The register is held, and the lock is taken.  A reading of the clock that was
+ * checked is used, though it may be old by now: one that was not could be wrong.
+ */
 static void
-raise_locked(SfShared *shared, RepOriginId origin, uint64 seen)
+raise_locked(SfShared *shared, RepOriginId origin, uint64 seen, TimestampTz now)
 {
 	const SfLayout *layout = &shared->layout;
 	uint64		ceiling;
 
 	if (pg_atomic_read_u64(&shared->ceiling) != seen || origin_of(shared) != origin)
 		return;
-	ceiling = sf_ceiling_next(layout, GetCurrentTimestamp(),
-							  pg_atomic_read_u64(&shared->cursor));
+	ceiling = sf_ceiling_next(layout, now, pg_atomic_read_u64(&shared->cursor));
 	if (ceiling <= seen)
 		return;
 	write_register(shared, origin, ceiling_instant(layout, ceiling), false);
@@ -88,26 +91,33 @@ reopen(SfShared *shared, RepOriginId gone, uint32 machine_id)
 	if (origin_of(shared) == gone)
 	{
 		pg_atomic_write_u64(&shared->ceiling, 0);
+		pg_atomic_fetch_add_u32(&shared->generation, 1);
 		pg_atomic_write_u32(&shared->origin, InvalidRepOriginId);
 	}
 	LWLockRelease(shared->lock);
 	sf_ceiling_open(shared, machine_id);
 }
 
-void
-sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen)
+bool
+sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen, TimestampTz now)
 {
 	RepOriginId origin = origin_of(shared);
 
-	if (sf_register_hold(origin, &shared->layout, true) != SF_REGISTER_HELD)
+	switch (sf_register_hold(origin, &shared->layout, false))
 	{
-		reopen(shared, origin, machine_id);
-		return;
+		case SF_REGISTER_HELD:
+			break;
+		case SF_REGISTER_BUSY:
+			return false;
+		case SF_REGISTER_GONE:
+			reopen(shared, origin, machine_id);
+			return true;
 	}
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	raise_locked(shared, origin, seen);
+	raise_locked(shared, origin, seen, now);
 	LWLockRelease(shared->lock);
 	sf_register_release(origin);
+	return true;
 }
 
 static void
@@ -121,11 +131,18 @@ report_no_raise(SfShared *shared, uint64 ceiling)
 			errhidestmt(true));
 }
 
+/* While somebody else raises, a backend need not try again with each lease. */
+#define RETRY_AFTER		10000	/* us */
+
 void
-sf_ceiling_raise_early(SfShared *shared, uint64 seen)
+sf_ceiling_raise_early(SfShared *shared, uint64 seen, TimestampTz now)
 {
+	static TimestampTz tried = 0;
 	RepOriginId origin = origin_of(shared);
 
+	if (now >= tried && now < tried + RETRY_AFTER)
+		return;
+	tried = now;
 	switch (sf_register_hold(origin, &shared->layout, false))
 	{
 		case SF_REGISTER_HELD:
@@ -139,7 +156,7 @@ sf_ceiling_raise_early(SfShared *shared, uint64 seen)
 	}
 	if (LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
 	{
-		raise_locked(shared, origin, seen);
+		raise_locked(shared, origin, seen, now);
 		LWLockRelease(shared->lock);
 	}
 	sf_register_release(origin);
@@ -197,14 +214,16 @@ sf_ceiling_open(SfShared *shared, uint32 machine_id)
 
 /*
  * The durable ceiling comes first, then the cursor, which others may be moving,
- * then the ceiling that they see.
+ * then the ceiling that they see.  If that is above the instant it is written
+ * again: the register may have been made anew since.
  */
 static void
 move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
 {
 	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+	SfInstant	reserved = ceiling_instant(&shared->layout, pg_atomic_read_u64(&shared->ceiling));
 
-	write_register(shared, origin, instant, false);
+	write_register(shared, origin, Max(instant, reserved), false);
 	while (cursor < position &&
 		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
 		;
@@ -213,28 +232,28 @@ move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 posit
 }
 
 /*
- * A ceiling of 0 refuses all leases while the line is neither here nor there.  A
- * backend that read the old ceiling has read the cursor before, and fails to
- * swap it, since it moves back by more than was reserved.  Leases in hand are
- * dropped by the new generation.  A crash before the write leaves the old line.
+ * The register comes first, since that can fail: what raises it is kept out by the
+ * lock.  Then a ceiling of 0 refuses all leases while the line is neither here
+ * nor there.  A backend that has read the old cursor and ceiling fails to swap the
+ * one, or, when the line has come to be there again, sees after the swap that the
+ * generation is another one; by that, leases in hand are dropped as well.  What
+ * was issued meanwhile, and what a backend issues that has looked at the
+ * generation and not yet returned, is of the old line.
  */
 static bool
 move_back(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
 {
 	const SfLayout *layout = &shared->layout;
-	uint64		ceiling = pg_atomic_exchange_u64(&shared->ceiling, 0);
 	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
 
-	do
-	{
-		if (ceiling_instant(layout, cursor) - instant <= sf_ceiling_reserve(layout))
-		{
-			pg_atomic_write_u64(&shared->ceiling, ceiling);
-			return false;
-		}
-	} while (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position));
-	pg_atomic_fetch_add_u32(&shared->generation, 1);
+	if (ceiling_instant(layout, cursor) - instant <= sf_ceiling_reserve(layout))
+		return false;
 	write_register(shared, origin, instant, true);
+	pg_atomic_write_u64(&shared->ceiling, 0);
+	pg_memory_barrier();
+	while (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
+		;
+	pg_atomic_fetch_add_u32(&shared->generation, 1);
 	pg_atomic_write_u64(&shared->ceiling, position);
 	return true;
 }
@@ -248,7 +267,7 @@ sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant)
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	cursor = pg_atomic_read_u64(&shared->cursor);
-	if (cursor == 0)			/* not opened in this run */
+	if (cursor == 0 && origin_of(shared) == InvalidRepOriginId) /* not opened yet */
 		write_register(shared, origin, instant, true);
 	else if (position > cursor)
 		move_forth(shared, origin, instant, position);

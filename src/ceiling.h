@@ -2,8 +2,8 @@
  * ceiling.h
  *	  The durable end of what this server may issue.
  */
-#ifndef SF_CEILING_RAISE_H
-#define SF_CEILING_RAISE_H
+#ifndef SF_CEILING_H
+#define SF_CEILING_H
 
 #include "register.h"
 #include "shared.h"
@@ -19,17 +19,22 @@ extern void sf_ceiling_open(SfShared *shared, uint32 machine_id);
 
 /*
  * Try to raise the ceiling that a lease was refused for; the caller looks again.
+ * The clock said now, and that was checked.  Returns false where somebody else
+ * has locked the register, to drop it or another one.
  *
- * Raises object_not_in_prerequisite_state when the register is gone.
+ * Raises object_not_in_prerequisite_state when the register is gone, and
+ * object_in_use when a session has acquired it as its own origin.
  */
-extern void sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen);
+extern bool sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen, TimestampTz now);
 
 /*
  * Raise a ceiling that is near, unless somebody is about it: there is time until
- * the ceiling is reached, so it waits for nobody.  Where the register is gone,
- * that is logged, once a minute at most; at the ceiling it is an error.
+ * it is reached, so nobody is waited for.  Where the register is gone, that is
+ * logged, once a minute at most.
+ *
+ * Raises object_in_use when a session has acquired the register.
  */
-extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen);
+extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen, TimestampTz now);
 
 /*
  * Move the line to the first tick that does not begin before an instant.  The
@@ -38,4 +43,4 @@ extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen);
  */
 extern bool sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant);
 
-#endif							/* SF_CEILING_RAISE_H */
+#endif							/* SF_CEILING_H */

@@ -6,15 +6,17 @@
  * there, and when it is right again callers would wait for years.  So the wall
  * clock is compared with the clock that counts from the boot of the machine,
  * and that nobody sets: their difference is constant but for corrections of the
- * wall clock.  Shared memory keeps the greatest difference that was believed.
+ * wall clock.  Shared memory keeps the greatest difference that was believed, at
+ * first that of the start of the server.
  * One that exceeds it by more than snowflake.max_clock_step is not believed,
  * until an administrator accepts it; any other that exceeds it is the new
  * greatest.  Steps back leave it as it is, so that a clock may come back to
  * where it was.
  *
  * A jump that takes the line no further than max_clock_step is harmless, however
- * far it is: so is one by which a clock that was behind when the server started
- * comes to be right.
+ * far it is.  And a clock that would be behind the end of the line by more than that,
+ * had it not jumped, was wrong before and tells nothing: so one that was behind when
+ * the server started may come to be right.
  *
  * The boot clock counts while the machine sleeps, but not while a hypervisor
  * has paused it: a virtual machine that was paused for longer has to be
@@ -57,6 +59,12 @@ difference(TimestampTz now)
 
 	clock_gettime(BOOT_CLOCK, &boot);
 	return now - ((int64) boot.tv_sec * USECS_PER_SEC + boot.tv_nsec / 1000);
+}
+
+int64
+sf_clock_difference(void)
+{
+	return difference(GetCurrentTimestamp());
 }
 
 static bool
@@ -133,14 +141,11 @@ check_jump(SfShared *shared, TimestampTz now)
 	{
 		int64		jump = current - (int64) seen;
 
-		if (seen != SF_CLOCK_NOT_SEEN)
-		{
-			if (jump <= WORTH_KEEPING)
-				return;
-			if (sf_max_clock_step > 0 && is_too_far(jump) &&
-				is_too_far(now - line_end(shared)))
-				report_jump(jump);
-		}
+		if (jump <= WORTH_KEEPING)
+			return;
+		if (sf_max_clock_step > 0 && is_too_far(jump) &&
+			is_too_far(now - line_end(shared)) && !is_too_far(line_end(shared) - (now - jump)))
+			report_jump(jump);
 		if (pg_atomic_compare_exchange_u64(&shared->clock_difference, &seen,
 										   (uint64) current))
 			return;
@@ -157,8 +162,7 @@ sf_clock_check(SfShared *shared, TimestampTz now)
 int64
 sf_clock_accept(SfShared *shared)
 {
-	int64		current = difference(GetCurrentTimestamp());
-	uint64		before = pg_atomic_exchange_u64(&shared->clock_difference, (uint64) current);
+	int64		current = sf_clock_difference();
 
-	return before == SF_CLOCK_NOT_SEEN ? 0 : current - (int64) before;
+	return current - (int64) pg_atomic_exchange_u64(&shared->clock_difference, (uint64) current);
 }

@@ -7,6 +7,9 @@
 
 #include "shared.h"
 
+/* How far the wall clock is from the clock that counts from the boot, in us. */
+extern int64 sf_clock_difference(void);
+
 /*
  * Judge the wall clock, which says now.  A step back is counted and logged; it
  * needs no other care, since the line never goes back.

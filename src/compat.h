@@ -1,6 +1,6 @@
 /*
  * compat.h
- *	  The only file that knows versions of PostgreSQL.
+ *	  The only file with code for one version of PostgreSQL or another.
  *
  * Each function has the newest version's form, so callers need no conditions.
  */

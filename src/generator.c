@@ -3,18 +3,18 @@
  *	  Snowflake IDs, one after the other.
  *
  * A backend holds a lease, a range of positions within one tick that nobody
- * else will ever use (core/lease.h), and hands it out with no shared access:
- * one look at the clock and one addition an ID.  The look at the clock is what
- * keeps IDs true: a lease whose tick has passed, or is too far ahead because
- * the clock was set back, is not used.
+ * else will ever use (core/lease.h), and hands it out by one look at the clock and
+ * one addition an ID; of what is shared it only reads a number that hardly ever
+ * changes.  The look at the clock is what keeps IDs true: a lease whose tick has
+ * passed, or is too far ahead because the clock was set back, is not used.
  *
  * Within a session IDs increase, because leases do: the start of each is at or
  * above the cursor, and so above all earlier leases.
  *
  * When a lease cannot be used, take_lease gets another one.  It changes the
- * state of the backend in one place, after everything that can raise an error
- * or be interrupted: a cancelled wait leaves nothing behind.  A lease taken and
- * not used up is simply lost with its tick.
+ * state of the backend in one place, when it has the lease: an error before that
+ * leaves nothing behind, one after it leaves a lease for the next call.  A lease
+ * taken and not used up is simply lost with its tick.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@
 
 #include "ceiling.h"
 #include "clock.h"
-#include "core/ceiling.h"
+#include "core/reserve.h"
 #include "generator.h"
 #include "machine.h"
 #include "overflow.h"
@@ -148,19 +148,22 @@ take_lease(TimestampTz now)
 			case SF_LEASE_OK:
 				if (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, lease.end))
 					break;		/* somebody was faster; look again */
+				if (pg_atomic_read_u32(&shared->generation) != generation)
+					break;		/* of a line that is no more; it is lost */
 				take_in_hand(layout, machine_id, &lease, terms.size);
 				hand.generation = generation;
 				hand.line_generation = &shared->generation;
 				count_lease(shared, &terms, &lease);
 				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
-					sf_ceiling_raise_early(shared, terms.ceiling);
+					sf_ceiling_raise_early(shared, terms.ceiling, now);
 				return;
 			case SF_LEASE_AHEAD:
 				sf_wait_for_clock(shared, &wait, sf_layout_tick_start(layout, lease.tick) -
 								  (int64) sf_max_ahead * 1000);
 				break;
 			case SF_LEASE_AT_CEILING:
-				sf_ceiling_raise(shared, machine_id, terms.ceiling);
+				if (!sf_ceiling_raise(shared, machine_id, terms.ceiling, now))
+					sf_wait_for_register(shared, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
 				report_exhausted(layout);

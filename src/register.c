@@ -32,6 +32,7 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/builtins.h"
+#include "utils/inval.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -169,7 +170,10 @@ lock_register(RepOriginId origin, bool wait)
 	else if (!ConditionalLockRelationOid(ReplicationOriginRelationId, RowExclusiveLock))
 		return false;
 	if (LockAcquire(&tag, AccessShareLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL)
+	{
+		AcceptInvalidationMessages();	/* what was done under the lock */
 		return true;
+	}
 	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
 	return false;
 }

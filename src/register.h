@@ -39,9 +39,11 @@ extern SfRegisterHold sf_register_hold(RepOriginId origin, const SfLayout *layou
 extern void sf_register_release(RepOriginId origin);
 
 /*
- * Write a time, log it, and return when the log is on disk.  Writes nothing
- * when the register holds a later time, unless back is true.  The register is
- * held.
+ * Write a time, log it, and return when the log is on disk.  A register that
+ * holds a later time keeps it, unless back is true.  The register is held.
+ *
+ * Raises object_in_use when a session has acquired the register, and
+ * configuration_limit_exceeded when there is no slot for it.
  */
 extern void sf_register_write(RepOriginId origin, SfInstant instant, bool back);
 

@@ -15,6 +15,7 @@
 #include "utils/acl.h"
 #include "utils/guc.h"
 
+#include "clock.h"
 #include "settings.h"
 #include "shared.h"
 
@@ -43,7 +44,7 @@ fill_shared(void)
 	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&shared->origin, InvalidRepOriginId);
 	pg_atomic_init_u32(&shared->generation, 0);
-	pg_atomic_init_u64(&shared->clock_difference, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u64(&shared->clock_difference, (uint64) sf_clock_difference());
 	pg_atomic_init_u64(&shared->latest_clock, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u64(&shared->floor, 0);
 	pg_atomic_init_u64(&shared->overflow_begin, 0);

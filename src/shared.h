@@ -36,19 +36,20 @@ typedef struct SfShared
 
 	/*
 	 * The register, 0 until the line has been opened in this run of the
-	 * server.  Set once, under the lock, after cursor and ceiling.
+	 * server, and while a register that was dropped is not found again.  Set
+	 * under the lock, after cursor and ceiling.
 	 */
 	pg_atomic_uint32 origin;
 
 	/*
-	 * Changes when the line is moved back, so that backends drop the leases
-	 * that they hold of the line as it was.
+	 * Changes when the line is moved back, or the register is lost, so that
+	 * backends drop the leases that they have of the line as it was.
 	 */
 	pg_atomic_uint32 generation;
 
 	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
-	 * that was believed (clock.c), an int64, or SF_CLOCK_NOT_SEEN.
+	 * that was believed (clock.c), an int64.
 	 */
 	pg_atomic_uint64 clock_difference;
 

@@ -1,6 +1,6 @@
 /*
  * wait.c
- *	  Waiting for the clock.
+ *	  Waiting for the clock, and for who has locked the register.
  *
  * How long a wait is, is measured on the monotonic clock; what it waits for is
  * an instant of the wall clock, which may be set meanwhile.  So a wait is cut
@@ -31,6 +31,7 @@
 #define TIMER_SLACK		50		/* us */
 #define MAX_SLACK		5000	/* us */
 #define MAX_SLICE		100		/* ms */
+#define REGISTER_SLICE	10000	/* us */
 
 /* Microseconds since an instant of the monotonic clock. */
 static int64
@@ -53,6 +54,16 @@ report_too_long(int64 missing)
 					  (long long) (missing / 1000), (int) (missing % 1000),
 					  sf_max_ahead),
 			errhint("Either more IDs are asked for than the layout has in a tick, or the clock was set back. Raise snowflake.max_wait to wait longer."));
+}
+
+static void
+report_locked(void)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			errmsg("the register of Snowflake IDs has been locked for %d ms", sf_max_wait),
+			errdetail("It is a replication origin, and somebody is dropping one."),
+			errhint("Look in pg_locks for who has locked pg_replication_origin. Raise snowflake.max_wait to wait longer."));
 }
 
 static uint32
@@ -82,35 +93,59 @@ sleep_slice(int64 remaining)
 	}
 }
 
+static void
+begin(SfShared *shared, SfWait *wait)
+{
+	if (wait->begun)
+		return;
+	wait->begun = true;
+	INSTR_TIME_SET_CURRENT(wait->since);
+	sf_stats_add(&shared->stats, SF_STAT_WAITS, 1);
+}
+
+/* Microseconds that this ID may still wait for. */
+static int64
+left(const SfWait *wait)
+{
+	if (sf_max_wait < 0)
+		return PG_INT64_MAX;
+	return (int64) sf_max_wait * 1000 - since(wait->since);
+}
+
+static void
+sleep_and_count(SfShared *shared, int64 remaining)
+{
+	instr_time	before;
+
+	INSTR_TIME_SET_CURRENT(before);
+	sleep_slice(remaining);
+	sf_stats_add(&shared->stats, SF_STAT_WAIT_TIME, since(before));
+}
+
 void
 sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant)
 {
 	int64		missing = instant - GetCurrentTimestamp();
 	int64		slack = Min((int64) sf_max_ahead * 1000 / 2, MAX_SLACK);
 	int64		remaining = missing + slack;
-	instr_time	before;
 
 	if (missing <= 0)
 		return;
-	if (!wait->begun)
-	{
-		wait->begun = true;
-		INSTR_TIME_SET_CURRENT(wait->since);
-		sf_stats_add(&shared->stats, SF_STAT_WAITS, 1);
-	}
-	if (sf_max_wait >= 0)
-	{
-		int64		left = (int64) sf_max_wait * 1000 - since(wait->since);
-
-		if (left <= 0)
-			report_too_long(missing);
-		remaining = Min(remaining, left);
-	}
+	begin(shared, wait);
+	if (left(wait) <= 0)
+		report_too_long(missing);
+	remaining = Min(remaining, left(wait));
 	if (remaining >= TIMER_SLACK)
-	{
-		INSTR_TIME_SET_CURRENT(before);
-		sleep_slice(remaining);
-		sf_stats_add(&shared->stats, SF_STAT_WAIT_TIME, since(before));
-	}
+		sleep_and_count(shared, remaining);
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
+sf_wait_for_register(SfShared *shared, SfWait *wait)
+{
+	begin(shared, wait);
+	if (left(wait) <= 0)
+		report_locked();
+	sleep_and_count(shared, REGISTER_SLICE);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -1,6 +1,6 @@
 /*
  * wait.h
- *	  Waiting for the clock.
+ *	  Waiting for the clock, and for who has locked the register.
  */
 #ifndef SF_WAIT_H
 #define SF_WAIT_H
@@ -28,5 +28,13 @@ typedef struct SfWait
  * snowflake.max_wait already.
  */
 extern void sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant);
+
+/*
+ * Wait a moment for whoever has locked the register, on the same terms; the caller
+ * tries again.
+ *
+ * Raises lock_not_available when this ID has waited for snowflake.max_wait already.
+ */
+extern void sf_wait_for_register(SfShared *shared, SfWait *wait);
 
 #endif							/* SF_WAIT_H */

@@ -88,6 +88,30 @@ $server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
 log_matches($server, 0, qr/LOG:  the floor of Snowflake IDs was set to 20/, 'the log tells that the floor was set');
 $ids->goes_on($server, 'the floor set back, it goes on');
 
+# Also if the jump is before the first ID of a run, or while a session waits for
+# who has locked the register.
+$server->stop;
+$clock->start($server);
+$clock->step($decade);
+fails_with($server, $nextval, '55000', qr/has jumped forward/);
+$clock->step(-$decade);
+$ids->goes_on($server, 'after a jump before the first ID, it goes on');
+my $locking = $server->background_psql('postgres');
+$locking->query('BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE');
+$session = $server->background_psql('postgres', on_error_stop => 0);
+$session->query("SET snowflake.max_wait = '60s'");
+my $pid = $session->query('SELECT pg_backend_pid()');
+$session->{stdin} .= "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$;\n";
+$session->{run}->pump_nb;
+ok($server->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' AND wait_event <> 'PgSleep' FROM pg_stat_activity WHERE pid = $pid"), 'a session waits');
+$clock->step($decade);
+$locking->query('COMMIT');
+$session->query('SELECT 1');
+$clock->step(-$decade);
+$ids->goes_on($server, 'the jump was not believed');
+is($server->safe_psql('postgres', "SELECT ceiling < now() + interval '10 s' FROM pg_stat_snowflake"), 't', 'and nothing is reserved so far ahead');
+$_->quit for $locking, $session;
+
 # Less than the limit is believed; without a limit, anything.
 $clock->step(1800);
 $ids->goes_on($server, 'half an hour forth');
@@ -107,6 +131,15 @@ fails_with($server, $nextval, '53400', $refused, $hour);
 $clock->step(3600);
 $ids->goes_on($server, 'after a restart under a clock an hour behind');
 log_matches($server, 0, qr/LOG:  issuing Snowflake IDs with machine ID 5 in the layout "twitter", from 20/, 'the log tells the floor');
+
+# A clock that was wrong when the server started may come to be right, by a jump
+# of more than the limit.
+$server->stop;
+$clock->step(-7200);
+$clock->start($server);
+fails_with($server, $nextval, '53400', $refused);
+$clock->step(7200);
+$ids->goes_on($server, 'a clock that was two hours behind is set right');
 
 # An hour back over a crash that ends a transaction of 20 000 IDs.
 $session = $server->background_psql('postgres', on_error_stop => 0);

@@ -62,6 +62,7 @@ cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'made anew, it goe
 # While somebody drops it, sessions go on to the end of the reserve, and wait.
 my $dropping = $server->background_psql('postgres');
 my $session = $server->background_psql('postgres', on_error_stop => 0);
+$session->query("SET snowflake.max_wait = '60s'");
 my $pid = $session->query('SELECT pg_backend_pid()');
 for my $end ('ROLLBACK', 'COMMIT')
 {
@@ -71,13 +72,23 @@ for my $end ('ROLLBACK', 'COMMIT')
 	$dropping->query("BEGIN; SELECT pg_replication_origin_drop('$twitter')");
 	$session->{stdin} .= "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$; SELECT snowflake_nextval() > $last;\n";
 	$session->{run}->pump_nb;
-	ok($server->poll_query_until('postgres', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $pid"), "a session waits for who drops the register");
+	ok($server->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), "a session waits for who drops the register");
+	fails_with($server, $nextval, '55P03', qr/the register of Snowflake IDs has been locked for 100 ms/, qr/HINT:  Look in pg_locks/);
 	$dropping->query($end);
 	is($session->query('SELECT 1'), $end eq 'ROLLBACK' ? "t\n1" : '1', "$end: it goes on above what it had, or fails");
 	log_matches($server, $from, qr/ERROR:  the register of Snowflake IDs is missing/, 'dropped, it fails') if $end eq 'COMMIT';
 }
 $_->quit for $dropping, $session;
+
+# The durable ceiling is never below the one that sessions go by, also if the
+# register was made anew and the floor is set within what was reserved before.
+my $durable = "SELECT pg_replication_origin_progress('$twitter', false) - '0/0' >= extract(epoch FROM ceiling) * 1000000 FROM pg_stat_snowflake";
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+$server->safe_psql('postgres', "$nextval; $nextval");
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) + interval '50 ms')");
+is($server->safe_psql('postgres', $durable), 't', 'the durable ceiling covers what was reserved before');
 
 # Made by a transaction that has not committed.
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
@@ -114,6 +125,15 @@ is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval(
 fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/not ahead of/);
 fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
 fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
+
+# A register that a session has acquired cannot be written: the line stays.
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 hour')");
+my $acquired = $server->background_psql('postgres');
+$acquired->query("SELECT pg_replication_origin_session_setup('$discord')");
+fails_with($server, 'SELECT snowflake_set_floor(now())', '55006', qr/already active/);
+$acquired->quit;
+fails_with($server, $nextval, '53400', qr/may be issued in 3[56]\d{5}\./);
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
 
 # A session that holds a lease of the line before it is moved back drops it.
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');

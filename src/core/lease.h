@@ -30,7 +30,7 @@
 #include "layout.h"
 #include "sequence_range.h"
 
-/* The first position of a tick. */
+/* The position of a sequence number in a tick. */
 static inline uint64_t
 sf_position(const SfLayout *layout, uint64_t tick, uint32_t sequence)
 {

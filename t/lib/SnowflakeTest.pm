@@ -85,7 +85,9 @@ sub log_matches
 {
 	my ($server, $from, $pattern, $name) = @_;
 
-	like(substr(slurp_file($server->logfile), $from), $pattern, $name);
+	my $log = substr(slurp_file($server->logfile), $from);
+
+	ok($log =~ $pattern, $name) or diag("no $pattern in the log, which ends with:\n" . substr($log, -2000));
 }
 
 # Wait until the server's log, from a position on, matches a pattern.

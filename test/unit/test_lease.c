@@ -2,7 +2,7 @@
  * test_lease.c
  *	  The lease step, against a slow statement of its rules and in simulation.
  */
-#include "ceiling.h"
+#include "reserve.h"
 #include "lease.h"
 #include "tap.h"
 
@@ -221,13 +221,15 @@ test_ceiling(void)
 		   INT64_C(8000) << 12, "a second past the cursor, where that is ahead");
 	is_int((int64_t) sf_ceiling_next(&layout, -INT64_C(9000000000), 0),
 		   INT64_C(1000) << 12, "under a clock before the epoch");
-	ok(!sf_ceiling_is_near(&layout, UINT64_C(5500) << 12, ceiling), "not near at the middle");
-	ok(sf_ceiling_is_near(&layout, UINT64_C(5501) << 12, ceiling), "near past the middle");
+	ok(!sf_ceiling_is_near(&layout, UINT64_C(5499) << 12, ceiling), "not near before the middle");
+	ok(sf_ceiling_is_near(&layout, UINT64_C(5500) << 12, ceiling), "near at the middle");
 
 	ok(sf_layout_parse("epoch=2000-01-01 tick=1s timestamp=4 sequence=2", &layout, &error),
 	   "a layout of 16 seconds parses");
 	is_int(sf_ceiling_reserve(&layout), 2000000, "two ticks are reserved");
 	is_int((int64_t) sf_ceiling_next(&layout, 13000000, 0), 15 << 2, "up to the last tick");
+	ok(!sf_ceiling_is_near(&layout, 13 << 2, 15 << 2), "not near in the first of them");
+	ok(sf_ceiling_is_near(&layout, 14 << 2, 15 << 2), "near in the second");
 	is_int((int64_t) sf_ceiling_next(&layout, 14000000, 0), 16 << 2, "up to the end of the line");
 	is_int((int64_t) sf_ceiling_next(&layout, 99000000, 0), 16 << 2, "and no further");
 }

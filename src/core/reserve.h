@@ -1,13 +1,13 @@
 /*
- * ceiling.h
+ * reserve.h
  *	  How far ahead a server reserves time.
  *
  * The ceiling is the position up to which the server has reserved the line,
  * a second or more ahead of the clock, so that raising it, which is slow, is
  * rare.
  */
-#ifndef SF_CEILING_H
-#define SF_CEILING_H
+#ifndef SF_RESERVE_H
+#define SF_RESERVE_H
 
 #include "lease.h"
 
@@ -48,14 +48,14 @@ sf_ceiling_next(const SfLayout *layout, SfInstant now, uint64_t cursor)
 	return sf_position_at(layout, from + sf_ceiling_reserve(layout));
 }
 
-/* Whether a position is past the middle of what one raise reserved. */
+/* Whether a position is in the second half of what one raise reserved. */
 static inline bool
 sf_ceiling_is_near(const SfLayout *layout, uint64_t position, uint64_t ceiling)
 {
 	SfInstant	time = sf_layout_tick_start(layout, sf_position_tick(layout, position));
 	SfInstant	end = sf_layout_tick_start(layout, sf_position_tick(layout, ceiling));
 
-	return end - time < sf_ceiling_reserve(layout) / 2;
+	return end - time <= sf_ceiling_reserve(layout) / 2;
 }
 
-#endif							/* SF_CEILING_H */
+#endif							/* SF_RESERVE_H */
