@@ -132,14 +132,18 @@ $clock->step(3600);
 $ids->goes_on($server, 'after a restart under a clock an hour behind');
 log_matches($server, 0, qr/LOG:  issuing Snowflake IDs with machine ID 5 in the layout "twitter", from 20/, 'the log tells the floor');
 
-# A clock that was wrong when the server started may come to be right, by a jump
-# of more than the limit.
+# A clock that was wrong when the server started may come to be right by a jump of
+# more than the limit, also if that is past all IDs by more than the limit, as after
+# two hours without any.
 $server->stop;
 $clock->step(-7200);
 $clock->start($server);
 fails_with($server, $nextval, '53400', $refused);
-$clock->step(7200);
-$ids->goes_on($server, 'a clock that was two hours behind is set right');
+$clock->step(2 * 7200);
+$ids->goes_on($server, 'a clock that was behind is set right');
+$clock->step(-7200);
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
+$ids->goes_on($server, 'the clock and the floor set back');
 
 # An hour back over a crash that ends a transaction of 20 000 IDs.
 $session = $server->background_psql('postgres', on_error_stop => 0);
