@@ -1,195 +1,353 @@
-/* DRAFT 2 */
+/*
+ * snowflake.pml
+ *	  The generator as a model, of which spin tries every run.
+ *
+ * The promise: an ID that was handed out is not handed out again, in whatever
+ * order backends come to run, whatever the clock says, after a crash at any
+ * point, and after the promotion of a standby that has received the commit of
+ * the transaction that holds the ID.  (A recovery to a point in time is the same
+ * as a promotion.)
+ *
+ * How to read it.  A proctype is a process.  A statement is one step, and so is
+ * a whole atomic or d_step block.  Spin interleaves the steps of all processes
+ * in every order.  An "if" takes any branch whose first statement can be carried
+ * out, and spin tries each that can; "else" is for when none can.  A condition
+ * that stands alone, or before "->", waits until it is true.  An "inline" is a
+ * macro.  In "A unless { B }", A is abandoned between two steps as soon as B can
+ * begin.
+ *
+ * A step is one access to shared memory or to WAL, with the arithmetic around
+ * it, which nobody else sees.  Names are those of the C code; a local that ends
+ * in "_seen" holds what was read from shared memory.  Accesses share a step only
+ * where no other process could come between them to any effect:
+ *
+ * - the lock is taken in the step of the first access under it, and released in
+ *   that of the last;
+ * - what only the holder of the lock changes, it reads and writes in one step;
+ * - a loop of swaps is the one swap that succeeds;
+ * - whether the line is open is looked at in the step of the next access: once
+ *   it is, it stays open to the end of the server's run;
+ * - sf_generator_next finds a lease in hand to be of an old generation in the
+ *   step in which take_lease reads the generation: where the two differ, the
+ *   clock can be the reason why the lease is not used;
+ * - where the line is never moved, the generation does not change, and the look
+ *   at it after the swap is left out; an ID then counts as handed out by the swap.
+ *
+ * What is simpler than in C, and why nothing is lost by it:
+ *
+ * - Time is counted in ticks of two positions, and there are few ticks.  On the
+ *   last one callers get an error, as in C.
+ * - Each look at the clock gives any tick.  So the clock may stand, jump, and
+ *   step back between any two looks, and be another for each process.  Waits and
+ *   the check for jumps only keep some readings from being used; here, all are.
+ * - The size of a lease, its jitter, and whether a raise is tried early: any.
+ * - A caller whose lease is refused, be it for the clock, for the ceiling or
+ *   because its swap fails, begins anew at sf_generator_next.  From there it can
+ *   do all that the loop of take_lease does.
+ * - The checker watches one ID.  Each ID handed out becomes that one or not,
+ *   while there is none.  Spin tries both, so of a run that repeats an ID it
+ *   finds the variant that watches this ID.
+ * - WAL is what it amounts to when it is replayed to the end, to where it is
+ *   flushed, and to where a standby has received it.  Any process may flush at
+ *   any time, and a crash keeps what is flushed: WAL that survives further than
+ *   somebody asked for is WAL that somebody else flushed just before the crash.
+ *   A standby that lags is one that has received no more yet.
+ * - The commit of the watched ID is logged any time after it was handed out, or
+ *   never.
+ * - A crash is one step, at any time.  It takes shared memory, and what is in
+ *   hand.  Each backend notices in a step of its own, and none goes on before
+ *   all have.
+ *
+ * What is left out: the machine ID; a register that is dropped while the server
+ * runs; accesses that a processor reorders.  The model accesses memory in the
+ * order of the C code, which the barriers there have to ensure.
+ *
+ * Macros: the bounds below; SESSIONS and REACH, see there; any other puts in one
+ * mistake, by which spin has to find an ID that comes twice.  test/model/run
+ * says with which it is run.
+ */
+
 #ifndef BACKENDS
 #define BACKENDS	2
 #endif
 #ifndef TICKS
-#define TICKS		4
+#define TICKS		3			/* 3 to 5 */
 #endif
-#ifndef FAILURES
-#define FAILURES	2
+#ifndef RESERVE
+#define RESERVE		1			/* ticks that a raise reserves */
+#endif
+#ifndef CRASHES
+#define CRASHES		0
+#endif
+#ifndef PROMOTIONS
+#define PROMOTIONS	0
 #endif
 #ifndef MOVES
-#define MOVES		0
+#define MOVES		0			/* calls of snowflake_set_floor */
 #endif
-#define SEQUENCES	2
-#define MAX_AHEAD	1
-#ifndef RESERVE
-#define RESERVE		2
-#endif
-#define NONE		255
+#define MAX_AHEAD	1			/* ticks */
+#define SEQUENCES	2			/* positions of a tick */
 
 #define POSITION(tick)	((tick) * SEQUENCES)
 #define TICK(position)	((position) / SEQUENCES)
 #define MAX(a, b)		((a) > (b) -> (a) : (b))
 #define MIN(a, b)		((a) < (b) -> (a) : (b))
 
-/* shared memory */
+/* Shared memory: SfShared. */
 byte cursor;
 byte ceiling;
-bool opened;
+bool opened;					/* origin is valid */
 byte generation;
 bool locked;
 
-/* WAL */
-typedef Replay {
-	byte reg;
-	bool commit;
+/* What WAL amounts to, replayed up to some point. */
+typedef Wal {
+	byte ceiling;				/* the register */
+	bool commit					/* of the watched ID */
 }
-Replay written;
-Replay flushed;
-#ifdef STANDBY
-Replay standby;
-#endif
+Wal written;					/* so written.ceiling is the register in memory */
+Wal flushed;
+Wal standby;
 
+/* What a backend has in hand. */
 typedef Hand {
 	byte next;
 	byte end;
-	byte generation;
+	byte generation
 }
 Hand hand[BACKENDS];
 
-byte issued = NONE;
+/* The watched ID; none yet; or none for now, while the line is moved back. */
+#define NONE		255
+#define OLD_LINE	254
+byte watched = NONE;
+#define WATCHING	(watched < OLD_LINE)
 
-byte down;
-byte failures;
+byte crashes;
+byte promotions;
 byte moves;
 
-inline copy_replay(from, to)
-{
-	to.reg = from.reg;
-	to.commit = from.commit;
-}
+/* The processes that have not noticed a crash yet, one bit each. */
+byte down;
+#define RUNNING	(down == 0)
+#if MOVES == 0
+#define PROCESSES	BACKENDS
+#else
+#define PROCESSES	(BACKENDS + 1)
+#endif
 
+#ifdef REACH
+byte latest_clock;
+bool stepped_back;
+#endif
+
+/* GetCurrentTimestamp */
 inline read_clock()
 {
 	if
 	:: now = 0
 	:: now = 1
-#if TICKS > 2
 	:: now = 2
-#endif
 #if TICKS > 3
 	:: now = 3
 #endif
 #if TICKS > 4
 	:: now = 4
 #endif
-#if TICKS > 5
-	:: now = 5
-#endif
+	fi;
+#ifdef REACH
+	if
+	:: now < latest_clock -> stepped_back = true
+	:: else -> latest_clock = now
 	fi
+#endif
 }
 
+#define DIFFER(a, b)	(a.ceiling != b.ceiling || a.commit != b.commit)
+
+inline replay(from, to)
+{
+	to.ceiling = from.ceiling;
+	to.commit = from.commit
+}
+
+/* sf_register_write is one of these two and XLogFlush. */
+inline replorigin_advance(position)
+{
+	written.ceiling = MAX(written.ceiling, position)
+}
+
+inline replorigin_advance_back(position)
+{
+	written.ceiling = position
+}
+
+inline XLogFlush()
+{
+	d_step { replay(written, flushed) }
+}
+
+/* The promise no longer holds for the watched ID. */
 inline forget()
 {
-		issued = NONE;
-		written.commit = false;
-		flushed.commit = false;
-#ifdef STANDBY
-		standby.commit = false;
-#endif
+	watched = NONE;
+	written.commit = false;
+	flushed.commit = false;
+	standby.commit = false
 }
 
-inline issue()
+/*
+ * An ID is handed out.  REACH is what has to have happened before in some run, in
+ * which the promise holds for an earlier ID: spin has to find one.
+ */
+inline issue(id)
 {
-	assert(hand[me].next != issued);
+#ifdef REACH
+	assert(!(REACH && WATCHING));
+#endif
+	assert(id != watched);
 	if
-	:: issued == NONE -> issued = hand[me].next
+	:: watched == NONE -> watched = id
 	:: true
-	fi;
-	hand[me].next++;
-#ifndef SESSION
-	if
-	:: hand[me].next == hand[me].end -> hand[me].next = 0; hand[me].end = 0; hand[me].generation = 0
-	:: else
-	fi;
-#endif
-}
-
-inline raise_locked(seen)
-{
-		atomic {
-			if
-			:: ceiling != seen -> goto unlock
-			:: else
-			fi
-		}
-		atomic {
-			read_clock();
-			raised = POSITION(MIN(MAX(now, TICK(cursor)) + RESERVE, TICKS));
-			now = 0;
-			if
-			:: raised <= seen -> raised = 0; goto unlock
-			:: else
-			fi
-		}
-		d_step { written.reg = MAX(written.reg, raised) }
-#ifdef PUBLISH_BEFORE_FLUSH
-		ceiling = raised;
-		d_step { copy_replay(written, flushed) }
-#else
-		d_step { copy_replay(written, flushed) }
-		d_step { ceiling = raised; raised = 0 }
-#endif
-unlock:
-		locked = false
-}
-
-
-inline sf_ceiling_open()
-{
-	if
-	:: atomic { opened && down == 0 }
-	:: atomic { !opened && down == 0 -> reset_seen() };
-		atomic { !locked -> locked = true };
-		if
-		:: !opened ->
-#ifdef OPEN_AT_CLOCK
-			atomic { read_clock(); start = POSITION(now); now = 0 }
-#else
-			start = written.reg;
-#endif
-			cursor = MAX(cursor, start);
-			d_step { ceiling = MAX(cursor, start); start = 0 }
-			opened = true
-		:: opened
-		fi;
-		locked = false
 	fi
 }
 
-inline reset_seen()
+/* Locals of no more use are zeros, lest states differ by them. */
+inline forget_lease()
 {
-	generation_seen = 0; cursor_seen = 0; ceiling_seen = 0; start = 0; end = 0; now = 0
+	generation_seen = 0;
+	cursor_seen = 0;
+	start = 0;
+	end = 0;
+	now = 0
 }
 
-inline take_lease()
+inline forget_seen()
 {
-	sf_ceiling_open();
-again:
-	generation_seen = generation;
-	cursor_seen = cursor;
-	ceiling_seen = ceiling;
+	forget_lease();
+	ceiling_seen = 0
+}
+
+inline drop_hand()
+{
+	hand[me].next = 0;
+	hand[me].end = 0;
+	hand[me].generation = 0
+}
+
+/* With SESSIONS, a lease used up is kept, to see that the next one is above it. */
+inline hand_out()
+{
+	issue(hand[me].next);
+	hand[me].next++;
+#ifndef SESSIONS
+	if
+	:: hand[me].next == hand[me].end -> drop_hand()
+	:: else
+	fi
+#endif
+}
+
+/* ceiling.c: sf_ceiling_open, open_locked */
+inline sf_ceiling_open()
+{
+	atomic {
+		!locked;
+		if
+		:: opened -> goto idle
+		:: else -> locked = true
+		fi
+	}
+#ifdef OPEN_AT_CLOCK
 	atomic {
 		read_clock();
-		start = (now > TICK(cursor_seen) -> POSITION(now) : cursor_seen);
-#ifdef JITTER
+		cursor = MAX(cursor, POSITION(now));
+		now = 0
+	}
+#else
+	cursor = MAX(cursor, written.ceiling);	/* sf_register_read, and the swaps */
+#endif
+	ceiling = cursor;
+	atomic {
+		opened = true;
+		locked = false;
+		goto idle
+	}
+}
+
+/* One of the two alone is no mistake: each makes up for the other. */
+#ifdef RAISE_BLINDLY
+#define STILL_WANTED	true
+#define raise_register(position)	replorigin_advance_back(position)
+#else
+#define STILL_WANTED	(ceiling == ceiling_seen)
+#define raise_register(position)	replorigin_advance(position)
+#endif
+
+/* ceiling.c: sf_ceiling_raise, sf_ceiling_raise_early, raise_locked */
+inline sf_ceiling_raise()
+{
+	atomic {
 		if
-		:: start % SEQUENCES == 0 -> start++
+		:: !locked && STILL_WANTED -> locked = true
+		:: true ->					/* not wanted, or early and not to be had */
+			forget_seen();
+			goto idle
+		fi
+	}
+	atomic {
+		/* core/reserve.h: sf_ceiling_next */
+		read_clock();
+		raised = POSITION(MIN(MAX(now, TICK(cursor)) + RESERVE, TICKS));
+		if
+		:: raised <= ceiling_seen ->
+			raised = 0;
+			forget_seen();
+			locked = false;
+			goto idle
+		:: else -> forget_seen()
+		fi
+	}
+	raise_register(raised);
+#ifdef PUBLISH_BEFORE_FLUSH
+	ceiling = raised;
+#endif
+	XLogFlush();
+	atomic {
+		ceiling = raised;
+		raised = 0;
+		locked = false;
+		goto idle
+	}
+}
+
+/* generator.c: take_lease, after its read of the generation */
+inline take_lease()
+{
+	cursor_seen = cursor;
+	ceiling_seen = ceiling;
+#ifdef READ_GENERATION_LAST
+	generation_seen = generation;
+#endif
+	atomic {
+		/* core/lease.c: sf_lease_next */
+		read_clock();
+		start = MAX(cursor_seen, POSITION(now));
+		if
+		:: start == POSITION(TICK(start)) -> start++	/* jitter */
 		:: true
 		fi;
-#endif
 		if
-		:: TICK(start) >= TICKS -> reset_seen(); goto idle
+		:: TICK(start) >= TICKS ||						/* SF_LEASE_EXHAUSTED */
+			TICK(start) > now + MAX_AHEAD ->			/* SF_LEASE_AHEAD */
+			forget_seen();
+			goto idle
 		:: else
 		fi;
 		if
-		:: TICK(start) > now + MAX_AHEAD -> reset_seen(); goto idle
-		:: else
-		fi;
-		now = 0;
-		if
-		:: start >= ceiling_seen -> start = 0; generation_seen = 0; cursor_seen = 0; early = false; goto raise
+		:: start >= ceiling_seen ->						/* SF_LEASE_AT_CEILING */
+			forget_lease();
+			goto raise
 		:: else
 		fi;
 		if
@@ -197,196 +355,253 @@ again:
 		:: end = start + 2
 		fi;
 		end = MIN(end, MIN(POSITION(TICK(start) + 1), ceiling_seen));
+
+#ifndef PLAIN_WRITE_OF_CURSOR
 		if
-		:: cursor == cursor_seen -> cursor = end
-		:: else -> reset_seen(); goto again
-		fi;
-#ifdef RECHECK
-	}
-	atomic {
-		if
-		:: generation != generation_seen -> reset_seen(); goto again
+		:: cursor != cursor_seen ->
+			forget_seen();
+			goto idle
 		:: else
 		fi;
 #endif
-#ifdef SESSION
+		cursor = end;
+#if MOVES > 0 && !defined(NO_LOOK_AFTER_SWAP)
+		cursor_seen = 0;
+		now = 0
+	}
+	atomic {
+		if
+		:: generation != generation_seen ->
+			forget_seen();
+			goto idle
+		:: else
+		fi;
+#endif
+#ifdef SESSIONS
 		assert(start >= hand[me].next);
 #endif
+		/* take_in_hand; sf_generator_next hands the first ID out in any case */
 		hand[me].next = start;
 		hand[me].end = end;
 		hand[me].generation = generation_seen;
-		issue();
-		start = 0;
-		end = 0;
-		generation_seen = 0;
-		cursor_seen = 0;
-		if
-		:: early = true; goto raise
-		:: ceiling_seen = 0; goto idle
-		fi
-	}
-raise:
-	atomic {
-		if
-		:: !locked -> locked = true
-		:: early -> early = false; ceiling_seen = 0; goto idle
-		fi
-	}
-	raise_locked(ceiling_seen);
-	atomic {
-		ceiling_seen = 0;
-		if
-		:: early -> early = false; goto idle
-		:: else -> goto again
-		fi
+		hand_out();
+		forget_lease()
 	}
 }
 
+#define TICK_IS_CURRENT \
+	(TICK(hand[me].next) >= now && TICK(hand[me].next) <= now + MAX_AHEAD)
 #ifdef KEEP_OLD_LEASES
-#define hand_is_valid(me)	(hand[me].next < hand[me].end)
+#define GENERATION_IS_CURRENT	true
 #else
-#define hand_is_valid(me)	(hand[me].next < hand[me].end && hand[me].generation == generation)
+#define GENERATION_IS_CURRENT	(hand[me].generation == generation)
 #endif
 
+/* generator.c: sf_generator_next, and take_lease to its read of the generation */
 inline sf_generator_next()
 {
-	if
-	:: atomic {
-		hand_is_valid(me) && down == 0 -> read_clock();
+	atomic {
+		RUNNING;
+		read_clock();
 		if
-		:: TICK(hand[me].next) >= now && TICK(hand[me].next) <= now + MAX_AHEAD ->
-			issue();
+		:: hand[me].next < hand[me].end && TICK_IS_CURRENT && GENERATION_IS_CURRENT ->
 			now = 0;
+			hand_out();
 			goto idle
 		:: else -> now = 0
+		fi;
+		if
+		:: opened -> generation_seen = generation
+		:: else -> goto open
 		fi
-		}
-	:: !hand_is_valid(me) && down == 0
-	fi;
-	take_lease()
+	}
 }
 
 proctype Backend(byte me)
 {
 	byte generation_seen, cursor_seen, ceiling_seen, start, end, raised, now;
-	bool early;
 
 idle:
 	{
-		sf_generator_next()
+		sf_generator_next();
+		take_lease();
+raise:	sf_ceiling_raise();
+open:	sf_ceiling_open()
 	} unless {
 		atomic {
-			down & (1 << me) ->
+			down & (1 << me);
 			down = down - (1 << me);
-			hand[me].next = 0;
-			hand[me].end = 0;
-			hand[me].generation = 0;
-			reset_seen();
+			drop_hand();
+			forget_seen();
 			raised = 0;
-			early = false;
 			goto idle
 		}
 	}
 }
 
 #if MOVES > 0
-#define ADMIN	BACKENDS
 
-#ifdef OPENED_BY_ORIGIN
-#define NOT_OPENED	!opened
-#else
-#define NOT_OPENED	cursor == 0
+/* ceiling.c: sf_ceiling_move, where the line is not open */
+inline move_unopened()
+{
+	atomic {
+		replorigin_advance_back(position);
+		forget()
+	}
+	XLogFlush();
+	goto unlock
+}
+
+/* ceiling.c: move_forth; the lock is held */
+inline move_forth()
+{
+#ifdef PUBLISH_FORTH_FIRST
+	ceiling = MAX(ceiling, position);
 #endif
+	d_step {						/* with the greater of the two */
+		replorigin_advance(position);
+		replorigin_advance(ceiling)
+	}
+	XLogFlush();
+	cursor = MAX(cursor, position);
+	ceiling = MAX(ceiling, position);
+	goto unlock
+}
+
+/*
+ * ceiling.c: move_back; the lock is held.
+ *
+ * IDs handed out before can come again: that is what the administrator asks for.
+ * Those handed out until the generation changes can, too, as the comment in C
+ * says.  Of those handed out from then on, none comes twice.
+ */
+inline move_back()
+{
+	atomic {
+		replorigin_advance_back(position);
+		forget();
+		watched = OLD_LINE
+	}
+	XLogFlush();
+#ifndef KEEP_CEILING
+	ceiling = 0;
+#endif
+	cursor = position;
+	atomic {
+		generation++;
+		watched = NONE
+	}
+	ceiling = position;
+	goto unlock
+}
+
+#ifdef OPENED_IF_CURSOR
+#define OPENED	(cursor != 0)
+#else
+#define OPENED	(cursor != 0 || opened)
+#endif
+
 active proctype Administrator()
 {
-	byte position, before;
+	byte position;
 
 idle:
 	{
-		atomic { moves < MOVES && down == 0 -> moves++;
+		/* ceiling.c: sf_ceiling_move */
+		atomic {
+			moves < MOVES && RUNNING && !locked;
+			moves++;
+			locked = true;
 			if
 			:: position = POSITION(0)
 			:: position = POSITION(1)
 			:: position = POSITION(2)
-			:: position = POSITION(3)
+			fi;
+			if
+			:: !OPENED -> goto unopened
+			:: OPENED && position > cursor -> goto forth
+			:: OPENED && position <= cursor ->
+				if
+				:: TICK(cursor) - TICK(position) <= RESERVE -> goto unlock
+				:: else -> goto back
+				fi
 			fi
 		}
-		atomic { !locked -> locked = true };
-		if
-		:: atomic { NOT_OPENED -> written.reg = position; forget() }
-			d_step { copy_replay(written, flushed) }
-		:: atomic { !(NOT_OPENED) && position > cursor }
-			d_step { written.reg = MAX(written.reg, position) }
-			d_step { copy_replay(written, flushed) }
-			cursor = MAX(cursor, position);
-			ceiling = MAX(ceiling, position)
-		:: else ->
-			d_step { before = ceiling; ceiling = 0 }
-#ifdef GENERATION_FIRST
-			generation++;
-#endif
-			atomic {
-				if
-				:: TICK(cursor) - TICK(position) <= RESERVE -> goto refuse
-				:: else
-				fi;
-				cursor = position;
-#ifndef GENERATION_FIRST
-			}
-			atomic { generation++;
-#endif
-				forget()
-			}
-			written.reg = position;
-			d_step { copy_replay(written, flushed) }
-			ceiling = position;
-			goto unlock;
-refuse:		ceiling = before
-		fi;
-unlock:		atomic { locked = false; before = 0; position = 0 }
-		goto idle
+unopened:
+		move_unopened();
+forth:	move_forth();
+back:	move_back();
+unlock:	atomic {
+			locked = false;
+			position = 0;
+			goto idle
+		}
 	} unless {
 		atomic {
-			down & (1 << ADMIN) ->
-			down = down - (1 << ADMIN);
-			before = 0;
+			down & (1 << BACKENDS);
+			down = down - (1 << BACKENDS);
 			position = 0;
 			goto idle
 		}
 	}
 }
-#else
-#define ADMIN	(BACKENDS - 1)
+
 #endif
 
-inline wipe()
+/* Shared memory is new, and nobody is in the middle of anything. */
+inline restart()
 {
 	cursor = 0;
 	ceiling = 0;
 	opened = false;
 	generation = 0;
 	locked = false;
-	failures++;
-	down = (1 << (ADMIN + 1)) - 1
+	if
+	:: watched == OLD_LINE -> watched = NONE
+	:: else
+	fi;
+	down = (1 << PROCESSES) - 1
 }
 
-active proctype Server()
+/* All else that happens to a server. */
+active proctype World()
 {
 end:
 	do
-	:: d_step { down == 0 && (flushed.reg != written.reg || flushed.commit != written.commit) -> copy_replay(written, flushed) }
-	:: d_step { down == 0 && failures < FAILURES -> copy_replay(flushed, written); wipe() }
-#ifdef STANDBY
-	:: d_step { down == 0 && issued != NONE && !written.commit -> written.commit = true }
-	:: d_step { down == 0 && (standby.reg != flushed.reg || standby.commit != flushed.commit) -> copy_replay(flushed, standby) }
-	:: d_step { down == 0 && failures < FAILURES ->
-			copy_replay(standby, written);
-			copy_replay(standby, flushed);
+	:: d_step {						/* some process flushes WAL */
+			RUNNING && DIFFER(flushed, written);
+			replay(written, flushed)
+		}
+	:: d_step {						/* a crash */
+			RUNNING && crashes < CRASHES;
+			crashes++;
+			replay(flushed, written);
+			restart()
+		}
+#if PROMOTIONS > 0
+	:: d_step {						/* the transaction of the watched ID commits */
+			RUNNING && WATCHING && !written.commit;
+			written.commit = true
+		}
+	:: d_step {						/* the standby receives what is flushed */
+			RUNNING && DIFFER(standby, flushed);
+#ifdef REGISTER_NOT_LOGGED
+			standby.commit = flushed.commit
+#else
+			replay(flushed, standby)
+#endif
+		}
+	:: d_step {						/* a promotion: the standby is the server now */
+			RUNNING && promotions < PROMOTIONS;
+			promotions++;
+			replay(standby, written);
+			replay(standby, flushed);
 			if
 			:: !standby.commit -> forget()
 			:: else
 			fi;
-			wipe() }
+			restart()
+		}
 #endif
 	od
 }
