@@ -214,8 +214,9 @@ sf_ceiling_open(SfShared *shared, uint32 machine_id)
 
 /*
  * The durable ceiling comes first, then the cursor, which others may be moving,
- * then the ceiling that they see.  If that is above the instant it is written
- * again: the register may have been made anew since.
+ * then the generation, by which leases of before are dropped, then the ceiling that
+ * they see.  If that is above the instant it is written again: the register may
+ * have been made anew since.
  */
 static void
 move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
@@ -227,6 +228,7 @@ move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 posit
 	while (cursor < position &&
 		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
 		;
+	pg_atomic_fetch_add_u32(&shared->generation, 1);
 	if (pg_atomic_read_u64(&shared->ceiling) < position)
 		pg_atomic_write_u64(&shared->ceiling, position);
 }

@@ -42,7 +42,7 @@ typedef struct SfShared
 	pg_atomic_uint32 origin;
 
 	/*
-	 * Changes when the line is moved back, or the register is lost, so that
+	 * Changes when the line is moved, or the register is lost, so that
 	 * backends drop the leases that they have of the line as it was.
 	 */
 	pg_atomic_uint32 generation;

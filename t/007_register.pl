@@ -144,6 +144,10 @@ $session = $server->background_psql('postgres');
 is($session->query("SELECT min(snowflake_timestamp(id)) > now() + interval '20 s', count(*) FROM snowflake_nextval(1000) id"), 't|1000', 'a session ahead of the clock');
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
 is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval '20 s'"), 't', 'the line moved back, its next ID is of the new line');
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '10 s')");
+$session->query('SELECT count(*) FROM snowflake_nextval(1000)');
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
+is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) > now() + interval '20 s'"), 't', 'and if it is moved forth');
 $session->quit;
 
 # No slot for the origin.

@@ -139,6 +139,7 @@ byte down;
 #ifdef REACH
 byte latest_clock;
 bool stepped_back;
+bool moved_back;
 #endif
 
 /* GetCurrentTimestamp */
@@ -464,6 +465,7 @@ inline move_forth()
 	}
 	XLogFlush();
 	cursor = MAX(cursor, position);
+	generation++;
 	ceiling = MAX(ceiling, position);
 	goto unlock
 }
@@ -488,6 +490,9 @@ inline move_back()
 #endif
 	cursor = position;
 	atomic {
+#ifdef REACH
+		moved_back = true;
+#endif
 		generation++;
 		watched = NONE
 	}
