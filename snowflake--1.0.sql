@@ -125,6 +125,13 @@ LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_boundary(timestamptz, text) IS
 'number that divides Snowflake IDs at an instant: IDs before it are below, all others are not; given layout';
 
+CREATE FUNCTION snowflake_next_instant(instant timestamptz) RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'snowflake_next_instant'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_next_instant(timestamptz) IS
+'instant a microsecond later, infinity after the last one; used where a condition on snowflake_timestamp(id) becomes one on id';
+
 -- neither STRICT nor with a SET clause, or the planner would not inline it
 CREATE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)
 RETURNS boolean

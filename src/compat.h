@@ -8,7 +8,10 @@
 #define SF_COMPAT_H
 
 #include "postgres.h"
+#include "catalog/pg_proc.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
 
@@ -28,6 +31,17 @@
 #else
 #define SF_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
 #endif
+
+/* Whether the current user may call a function. */
+static inline bool
+sf_may_execute(Oid function)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#else
+	return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
+#endif
+}
 
 /* Memory for the "extra" of a setting; NULL when there is none. */
 static inline void *

@@ -15,6 +15,7 @@
 
 PG_FUNCTION_INFO_V1(snowflake_encode);
 PG_FUNCTION_INFO_V1(snowflake_boundary);
+PG_FUNCTION_INFO_V1(snowflake_next_instant);
 PG_FUNCTION_INFO_V1(snowflake_width);
 
 /* In snowflake_encode, the layout is this argument. */
@@ -82,6 +83,17 @@ snowflake_boundary(PG_FUNCTION_ARGS)
 	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
 
 	PG_RETURN_INT64(sf_layout_boundary(layout, PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+/* After the last instant that timestamptz has comes infinity. */
+Datum
+snowflake_next_instant(PG_FUNCTION_ARGS)
+{
+	TimestampTz next = sf_instant_after(PG_GETARG_TIMESTAMPTZ(0));
+
+	if (!IS_VALID_TIMESTAMP(next) && !TIMESTAMP_NOT_FINITE(next))
+		TIMESTAMP_NOEND(next);
+	PG_RETURN_TIMESTAMPTZ(next);
 }
 
 Datum

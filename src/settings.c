@@ -18,6 +18,7 @@
 
 #include "miscadmin.h"
 #include "utils/guc.h"
+#include "utils/plancache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -28,6 +29,7 @@ int			sf_max_ahead = 10;
 int			sf_max_wait = 5000;
 int			sf_max_clock_step = 3600 * 1000;
 int			sf_sequence_jitter = 0;
+bool		sf_enable_timestamp_pushdown = true;
 
 /* Text of the settings, owned by guc.c, and what the check hooks made of it. */
 static char *layout_text;
@@ -67,9 +69,15 @@ check_layout(char **newval, void **extra, GucSource source)
 	return keep_extra(extra, &parsed, sizeof(parsed));
 }
 
+/*
+ * Plans may have the layout in them (pushdown.c).  It changes under them only
+ * where it is not fixed by shared memory.
+ */
 static void
 assign_layout(const char *newval, void *extra)
 {
+	if (layout && !sf_layout_equal(layout, extra))
+		ResetPlanCache();
 	layout = extra;
 }
 
@@ -180,6 +188,13 @@ sf_settings_init(void)
 							0, 0, INT_MAX,
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
+							 "Turns conditions on snowflake_timestamp(id) into conditions on id.",
+							 NULL,
+							 &sf_enable_timestamp_pushdown,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 }
 
 const SfLayout *

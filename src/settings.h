@@ -22,6 +22,7 @@ extern int	sf_max_ahead;		/* ms */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_max_clock_step;	/* ms; 0: no check */
 extern int	sf_sequence_jitter;
+extern bool sf_enable_timestamp_pushdown;
 
 /*
  * Define all settings but snowflake.machine_id, which machine.c has.

@@ -16,6 +16,7 @@
 
 #include "compat.h"
 #include "machine.h"
+#include "pushdown.h"
 #include "settings.h"
 #include "shared.h"
 
@@ -29,5 +30,6 @@ _PG_init(void)
 	sf_settings_init();
 	sf_shared_init();
 	sf_machine_init();
+	sf_pushdown_init();
 	MarkGUCPrefixReserved("snowflake");
 }

@@ -61,4 +61,11 @@ extern SfSpanStatus sf_span_parse(const char *text, size_t length, int64_t *span
  */
 extern void sf_span_format(int64_t span, char *buffer);
 
+/* The instant a microsecond later, of an instant that has one. */
+static inline SfInstant
+sf_instant_after(SfInstant instant)
+{
+	return instant == INT64_MIN || instant == INT64_MAX ? instant : instant + 1;
+}
+
 #endif							/* SF_INSTANT_H */

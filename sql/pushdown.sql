@@ -1,0 +1,192 @@
+-- Conditions on snowflake_timestamp(id) become conditions on id.  The layout of
+-- the server under test is twitter.
+SET TimeZone = 'UTC';
+-- an index, wherever there is one to use
+SET seq_page_cost = 1000;
+SET random_page_cost = 0.01;
+SET enable_bitmapscan = off;
+CREATE TABLE orders (id bigint PRIMARY KEY, placed_at timestamptz, item text);
+INSERT INTO orders
+SELECT snowflake_encode(at, n % 4, n % 5), at, 'item ' || n
+FROM (SELECT n, timestamptz '2026-01-01' + n * interval '1 hour' AS at FROM generate_series(0, 8759) n) a;
+ANALYZE orders;
+
+-- each operator, in both orders of operands; in the tick and at its beginning
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) <= '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) = '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) >= '2026-12-31';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > '2026-12-31';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE '2026-12-31 00:00:00.0005' <= snowflake_timestamp(id);
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) BETWEEN '2026-02-01' AND '2026-02-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE NOT snowflake_timestamp(id) > '2026-01-02' AND (snowflake_timestamp(id) < '2026-01-01 12:00' OR item = 'item 1');
+SELECT count(*) FROM orders WHERE snowflake_timestamp(id) BETWEEN '2026-02-01' AND '2026-02-02';
+
+-- past the end, before the epoch, infinite, null
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > 'infinity';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '1970-01-01';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > '-infinity';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > NULL;
+
+-- expressions that are stable, and the layout in the query
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) >= now() - interval '1 hour';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > now();
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id, 'discord') < '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id, 'discord') = now();
+
+-- dates and timestamps, converted as core converts them
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) >= current_date;
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE timestamp '2026-01-02' > snowflake_timestamp(id);
+SELECT count(*) FROM orders WHERE timestamp '2026-01-02' > snowflake_timestamp(id);
+SET TimeZone = 'Asia/Tokyo';
+SELECT count(*) FROM orders WHERE date '2026-01-02' > snowflake_timestamp(id);
+SET TimeZone = 'UTC';
+SELECT count(*) FROM orders WHERE date '5000000-01-01' > snowflake_timestamp(id);
+
+-- parameters, in a generic plan as well
+PREPARE since(timestamptz) AS SELECT count(*) FROM orders WHERE snowflake_timestamp(id) >= $1;
+EXPLAIN (COSTS OFF) EXECUTE since('2026-12-31');
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE since('2026-12-31');
+EXECUTE since('2026-12-31');
+RESET plan_cache_mode;
+DEALLOCATE since;
+
+-- columns of other tables: an index scan inside
+CREATE TABLE days (day timestamptz, name text);
+INSERT INTO days VALUES ('2026-03-01', 'first'), ('2026-03-02', 'second');
+EXPLAIN (COSTS OFF) SELECT * FROM days JOIN orders ON snowflake_timestamp(id) >= day AND snowflake_timestamp(id) < day + interval '1 day';
+SELECT name, count(*) FROM days JOIN orders ON snowflake_timestamp(id) >= day AND snowflake_timestamp(id) < day + interval '1 day' GROUP BY name ORDER BY name;
+EXPLAIN (COSTS OFF) SELECT * FROM days LEFT JOIN orders ON snowflake_timestamp(id) > day;
+
+-- at any depth: subqueries, views, common table expressions, changes of data
+CREATE VIEW recent AS SELECT o.id AS order_id, o.item FROM orders o JOIN days ON o.placed_at > day WHERE snowflake_timestamp(o.id) > '2026-06-01';
+EXPLAIN (COSTS OFF) SELECT * FROM recent WHERE snowflake_timestamp(order_id) < '2026-06-02';
+EXPLAIN (COSTS OFF) SELECT name, (SELECT count(*) FROM orders WHERE snowflake_timestamp(id) >= day) FROM days;
+EXPLAIN (COSTS OFF) WITH o AS MATERIALIZED (SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-02') SELECT count(*) FROM o;
+EXPLAIN (COSTS OFF) SELECT * FROM days WHERE EXISTS (SELECT 1 FROM orders WHERE item = name AND snowflake_timestamp(id) > '2026-12-01');
+EXPLAIN (COSTS OFF) UPDATE orders SET item = 'old' WHERE snowflake_timestamp(id) < '2026-01-02';
+EXPLAIN (COSTS OFF) DELETE FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
+EXPLAIN (COSTS OFF) INSERT INTO days SELECT placed_at FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
+
+-- MERGE, in the condition of the join; the same whether pushed down or not
+CREATE TABLE merged AS SELECT * FROM orders WHERE id < snowflake_boundary('2026-01-04');
+MERGE INTO merged m USING (SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-04') o
+	ON m.id = o.id AND snowflake_timestamp(m.id) >= '2026-01-02'
+	WHEN MATCHED AND snowflake_timestamp(m.id) < '2026-01-03' THEN UPDATE SET item = 'matched'
+	WHEN MATCHED THEN DELETE
+	WHEN NOT MATCHED THEN INSERT VALUES (-o.id, o.placed_at, 'new');
+SELECT item LIKE 'item%' AS old, item = 'matched' AS matched, item = 'new' AS new, count(*) FROM merged GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+DROP TABLE merged;
+
+-- left alone: select lists, HAVING, = with columns, volatile expressions, other operators
+EXPLAIN (COSTS OFF, VERBOSE) SELECT snowflake_timestamp(id) < '2026-01-02' FROM orders;
+EXPLAIN (COSTS OFF) SELECT id FROM orders GROUP BY id HAVING snowflake_timestamp(max(id)) < '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM days JOIN orders ON snowflake_timestamp(id) = day;
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < clock_timestamp();
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) <> '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id + 1) < '2026-01-02';
+INSERT INTO orders SELECT id, placed_at FROM orders LIMIT 1 ON CONFLICT (id) DO UPDATE SET item = 'conflict' WHERE snowflake_timestamp(orders.id) < '2026-01-02' RETURNING snowflake_timestamp(id) < '2026-01-02' AS old;
+
+-- left alone: where the owner has said what to use
+CREATE TABLE indexed (id bigint PRIMARY KEY);
+CREATE INDEX ON indexed (snowflake_timestamp(id, 'twitter'));
+EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_timestamp(id) > '2026-01-02';
+CREATE VIEW through AS SELECT id + 0 AS other, id FROM indexed;
+EXPLAIN (COSTS OFF) WITH t AS (SELECT * FROM through) SELECT * FROM t JOIN days ON true WHERE snowflake_timestamp(t.id, 'twitter') > '2026-01-02';
+EXPLAIN (COSTS OFF) WITH a AS (SELECT * FROM through), b AS (SELECT * FROM a) SELECT name, (SELECT count(*) FROM b WHERE name <> '' AND snowflake_timestamp(id, 'twitter') > '2026-01-02') FROM days;
+CREATE TABLE partial (id bigint, item text);
+CREATE INDEX ON partial (item) WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM partial WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+CREATE TABLE checked (id bigint PRIMARY KEY, CHECK (snowflake_timestamp(id) > '2026-01-02'));
+EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id) > '2026-01-02';
+CREATE TABLE parted (id bigint) PARTITION BY RANGE (snowflake_timestamp(id, 'twitter'));
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (MINVALUE) TO ('2026-01-01');
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
+EXPLAIN (COSTS OFF) SELECT * FROM parted WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+
+-- partitions by the ID are pruned: by constants when planning, by others at start
+CREATE TABLE events (id bigint) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE events_%s PARTITION OF events FOR VALUES FROM (%s) TO (%s)', m,
+	snowflake_boundary(make_timestamptz(2026, m, 1, 0, 0, 0)), snowflake_boundary(make_timestamptz(2026, m + 1, 1, 0, 0, 0)))
+FROM generate_series(1, 3) m \gexec
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE snowflake_timestamp(id) >= '2026-02-01' AND snowflake_timestamp(id) < '2026-03-01';
+CREATE FUNCTION march() RETURNS timestamptz LANGUAGE plpgsql STABLE AS 'BEGIN RETURN timestamptz ''2026-03-01''; END';
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE snowflake_timestamp(id) >= march();
+
+-- and children whose constraints exclude them
+CREATE TABLE history (id bigint);
+CREATE TABLE history_1 (CHECK (id < 2017749737272246272)) INHERITS (history);
+CREATE TABLE history_2 (CHECK (id >= 2017749737272246272)) INHERITS (history);
+EXPLAIN (COSTS OFF) SELECT * FROM history WHERE snowflake_timestamp(id) >= '2026-02-01';
+
+-- security barriers and row-level security keep what they hide
+CREATE ROLE regress_snowflake_user;
+CREATE FUNCTION leak(bigint) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', $1; RETURN true; END $$;
+CREATE TABLE secrets (id bigint PRIMARY KEY, owner name);
+INSERT INTO secrets VALUES (snowflake_encode('2026-01-01', 1, 1), 'regress_snowflake_user'), (snowflake_encode('2026-01-01', 1, 2), 'somebody');
+CREATE VIEW barrier WITH (security_barrier) AS SELECT id FROM secrets WHERE owner = current_user;
+ALTER TABLE secrets ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON secrets USING (owner = current_user AND snowflake_timestamp(id) < '2027-01-01');
+GRANT SELECT ON secrets, barrier TO regress_snowflake_user;
+SET ROLE regress_snowflake_user;
+EXPLAIN (COSTS OFF) SELECT id FROM secrets WHERE snowflake_timestamp(id) >= '2026-01-01' AND leak(id);
+SELECT id FROM secrets WHERE snowflake_timestamp(id) >= '2026-01-01' AND leak(id);
+RESET ROLE;
+EXPLAIN (COSTS OFF) SELECT id FROM barrier WHERE snowflake_timestamp(id) >= '2026-01-01' AND leak(id);
+
+-- without the privilege to call the function, the query is as it was
+REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint) FROM PUBLIC;
+GRANT SELECT ON orders TO regress_snowflake_user;
+SET ROLE regress_snowflake_user;
+SELECT count(*) FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_timestamp(bigint) TO PUBLIC;
+
+-- off; and in another schema
+SET snowflake.enable_timestamp_pushdown = off;
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
+RESET snowflake.enable_timestamp_pushdown;
+CREATE SCHEMA elsewhere;
+ALTER EXTENSION snowflake SET SCHEMA elsewhere;
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE elsewhere.snowflake_timestamp(id) >= now();
+ALTER EXTENSION snowflake SET SCHEMA public;
+DROP SCHEMA elsewhere;
+
+-- a function of the same name is not the same function
+CREATE SCHEMA pretender;
+CREATE FUNCTION pretender.snowflake_timestamp(bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT AS 'SELECT to_timestamp(-$1)';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE pretender.snowflake_timestamp(id) < '2026-01-02';
+DROP SCHEMA pretender CASCADE;
+
+-- the same code by another name is, unless settings come with it
+CREATE FUNCTION made_at(bigint) RETURNS timestamptz LANGUAGE C IMMUTABLE STRICT AS '$libdir/snowflake', 'snowflake_timestamp';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE made_at(id) < '2026-01-02';
+ALTER FUNCTION made_at SET work_mem = '1MB';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE made_at(id) < '2026-01-02';
+DROP FUNCTION made_at;
+
+-- estimates of rows: within a factor of two
+CREATE FUNCTION estimated(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
+END $$;
+SELECT condition, estimated('SELECT * FROM orders WHERE ' || condition) BETWEEN rows / 2 AND rows * 2 AS right, rows
+FROM (VALUES
+	($$snowflake_timestamp(id) >= '2026-12-01'$$, 744),
+	($$snowflake_timestamp(id) BETWEEN '2026-03-01' AND '2026-03-08'$$, 169),
+	($$snowflake_timestamp(id) < now() - (now() - timestamptz '2026-02-01')$$, 744),
+	($$snowflake_between(id, '2026-03-01', '2026-04-01')$$, 744),
+	($$id >= snowflake_boundary('2026-12-01')$$, 744)) AS conditions (condition, rows);
+
+-- the way without magic
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_between(id, '2026-03-01', '2026-04-01');
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE id >= snowflake_boundary(now() - interval '1 hour');
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE snowflake_between(id, '2026-02-01', '2026-03-01');
+
+DROP TABLE orders, days, indexed, partial, checked, parted, events, history, secrets CASCADE;
+DROP FUNCTION march, leak, estimated;
+DROP ROLE regress_snowflake_user;

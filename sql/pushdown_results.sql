@@ -1,0 +1,80 @@
+-- Results are the same whether conditions on snowflake_timestamp(id) are pushed
+-- down or not: for random IDs and instants of each layout, and for those where
+-- things could go wrong.
+SET TimeZone = 'UTC';
+SELECT setseed(0.5);
+
+CREATE TABLE tested AS
+SELECT name, definition, epoch, exhausted_at, tick, snowflake_boundary('infinity', definition) AS past,
+       snowflake_encode(exhausted_at - tick, 0, 0, definition) AS last_tick
+FROM snowflake_layouts
+UNION ALL
+SELECT name, definition, epoch, epoch + tick * 1024, tick, snowflake_boundary('infinity', definition), snowflake_encode(epoch + tick * 1023, 0, 0, definition)
+FROM (VALUES ('own', 'epoch=2024-01-01T00:00:00Z tick=7us timestamp=10 sequence=3 machine=2', timestamptz '2024-01-01', interval '7 us')) AS own (name, definition, epoch, tick);
+
+-- IDs: random ones, the first and the last, and the last of the first tick
+CREATE TABLE ids AS
+SELECT name, (random() * (past - 1))::numeric(19)::bigint AS id FROM tested, generate_series(1, 150)
+UNION ALL SELECT name, 0 FROM tested
+UNION ALL SELECT name, past - 1 FROM tested WHERE past < 9223372036854775807
+UNION ALL SELECT name, past FROM tested WHERE past = 9223372036854775807
+UNION ALL SELECT name, last_tick FROM tested
+UNION ALL SELECT name, snowflake_boundary(epoch + tick, definition) - 1 FROM tested;
+DELETE FROM ids USING tested t WHERE ids.name = t.name AND id > 0 AND id >= past AND past < 9223372036854775807;
+
+-- instants: those of the IDs, a microsecond and most of a tick around them,
+-- random ones, before the epoch, past the end, the limits of the type, null
+CREATE TABLE instants AS
+SELECT i.name, at + around * interval '1 us' AS at
+FROM ids i JOIN tested t USING (name), LATERAL (SELECT snowflake_timestamp(id, definition) AS at) a,
+     LATERAL (VALUES (-1), (0), (1), ((extract(epoch FROM tick) * 900000)::int)) AS b (around)
+UNION ALL SELECT name, epoch + random() * (exhausted_at - epoch) FROM tested, generate_series(1, 100)
+UNION ALL SELECT name, e.at FROM tested, LATERAL (VALUES
+	(epoch), (epoch - interval '1 us'), (exhausted_at), (exhausted_at - interval '1 us'), (exhausted_at + interval '1 us'),
+	('-infinity'), ('infinity'), ('4714-11-24 00:00:00+00 BC'), ('294276-12-31 23:59:59.999999+00'), (NULL)) AS e (at);
+
+-- One layout at a time, each operator, with columns on the other side.  The one
+-- number that is both an ID and the bound past the end is left out.
+CREATE FUNCTION count_holds(layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE result text;
+BEGIN
+	EXECUTE format('SELECT count(*) || '' '' || coalesce(sum(hashtext(id || '' '' || at)::bigint), 0) FROM ids, instants
+		WHERE ids.name = %L AND instants.name = %L AND id < 9223372036854775807 AND snowflake_timestamp(id, %L) %s at',
+		layout, layout, definition, operator) INTO result;
+	RETURN result;
+END $$;
+
+-- The same with constants, one instant after the other, and all IDs.
+CREATE FUNCTION count_holds_constant(layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text := '';
+	instant timestamptz;
+	holds text;
+BEGIN
+	FOR instant IN SELECT at FROM instants WHERE name = layout ORDER BY at DESC LIMIT 40 LOOP
+		EXECUTE format('SELECT count(*) || '' '' || coalesce(sum(hashint8(id)::bigint), 0) FROM ids WHERE name = %L AND snowflake_timestamp(id, %L) %s %L::timestamptz',
+			layout, definition, operator, instant) INTO holds;
+		result := result || holds || ',';
+	END LOOP;
+	RETURN result;
+END $$;
+
+CREATE TABLE results AS
+SELECT 'on' AS pushdown, name, operator, count_holds(name, definition, operator) AS columns, count_holds_constant(name, definition, operator) AS constants
+FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator;
+SET snowflake.enable_timestamp_pushdown = off;
+INSERT INTO results
+SELECT 'off', name, operator, count_holds(name, definition, operator), count_holds_constant(name, definition, operator)
+FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator;
+
+SELECT name,
+       (SELECT count(*) FROM ids WHERE ids.name = a.name) * (SELECT count(*) FROM instants i WHERE i.name = a.name) >= 100000 AS enough,
+       count(*) AS operators,
+       count(*) FILTER (WHERE a.columns = b.columns AND a.constants = b.constants) AS same,
+       count(*) FILTER (WHERE split_part(a.columns, ' ', 1)::bigint > 100) AS holds
+FROM results a JOIN results b USING (name, operator)
+WHERE a.pushdown = 'on' AND b.pushdown = 'off'
+GROUP BY name ORDER BY name;
+
+DROP TABLE tested, ids, instants, results;
+DROP FUNCTION count_holds, count_holds_constant;

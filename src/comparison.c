@@ -1,0 +1,203 @@
+/*
+ * comparison.c
+ *	  Comparisons of snowflake_timestamp(id) in a query.
+ *
+ * Functions are known by the address of their C code.  So neither their names nor
+ * their schema matter, and there is nothing to invalidate.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "parser/parse_coerce.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+
+#include "comparison.h"
+#include "compat.h"
+#include "functions.h"
+#include "settings.h"
+#include "shared.h"
+
+/* Whether a function is the C function of a name and address. */
+static bool
+is_c_function(Oid function, const char *name, PGFunction address)
+{
+	HeapTuple	row = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		same_name = false;
+	FmgrInfo	info;
+
+	if (!HeapTupleIsValid(row))
+		return false;
+	if (((Form_pg_proc) GETSTRUCT(row))->prolang == ClanguageId)
+	{
+		bool		isnull;
+		Datum		source = SysCacheGetAttr(PROCOID, row, Anum_pg_proc_prosrc, &isnull);
+
+		same_name = !isnull && strcmp(TextDatumGetCString(source), name) == 0;
+	}
+	ReleaseSysCache(row);
+	if (!same_name)
+		return false;
+	fmgr_info(function, &info);
+	return info.fn_addr == address;
+}
+
+static bool
+is_timestamp_function(Oid function)
+{
+	return function >= FirstNormalObjectId &&
+		is_c_function(function, "snowflake_timestamp", snowflake_timestamp);
+}
+
+/* The call of snowflake_timestamp that a node is; NULL if it is none. */
+static FuncExpr *
+timestamp_call(Node *node)
+{
+	FuncExpr   *call = (FuncExpr *) node;
+
+	if (node == NULL || !IsA(node, FuncExpr) || call->funcresulttype != TIMESTAMPTZOID ||
+		!is_timestamp_function(call->funcid))
+		return NULL;
+	return call;
+}
+
+Oid
+sf_sibling(const SfComparison *comparison, const char *name, PGFunction address,
+		   int nargs, Oid * types)
+{
+	Oid			schema = get_func_namespace(comparison->function);
+	oidvector  *arguments = buildoidvector(types, nargs);
+	Oid			found = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
+										CStringGetDatum(name),
+										PointerGetDatum(arguments),
+										ObjectIdGetDatum(schema));
+
+	pfree(arguments);
+	if (!OidIsValid(found) || !is_c_function(found, name, address) ||
+		!sf_may_execute(found))
+		return InvalidOid;
+	return found;
+}
+
+bool
+sf_compares_time(OpExpr *operator)
+{
+	return list_length(operator->args) == 2 &&
+		(timestamp_call(linitial(operator->args)) || timestamp_call(lsecond(operator->args)));
+}
+
+/* The layout that a call works with.  Returns false if that is not known now. */
+static bool
+layout_of_call(FuncExpr *call, SfComparison *comparison)
+{
+	SfParseError error;
+
+	if (list_length(call->args) == 1)
+	{
+		comparison->layout = *sf_layout_in_force();
+		comparison->layout_text = makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
+											CStringGetTextDatum(sf_settings_layout_text()),
+											false, false);
+		return true;
+	}
+	comparison->layout_text = (Const *) lsecond(call->args);
+	return IsA(comparison->layout_text, Const) && !comparison->layout_text->constisnull &&
+		sf_layout_parse(TextDatumGetCString(comparison->layout_text->constvalue),
+						&comparison->layout, &error);
+}
+
+/*
+ * The other side as a timestamptz, by core's own cast.  NULL where the cast of a
+ * constant would be out of range, which the comparison would not.
+ */
+static Node *
+as_timestamptz(Node *other, Oid type)
+{
+	Const	   *constant = IsA(other, Const) ? (Const *) other : NULL;
+	int			overflow = 0;
+	Oid			cast;
+
+	if (type == TIMESTAMPTZOID)
+		return other;
+	if (constant && type == DATEOID)
+		date2timestamptz_opt_overflow(DatumGetDateADT(constant->constvalue), &overflow);
+	else if (constant && type == TIMESTAMPOID)
+		timestamp2timestamptz_opt_overflow(DatumGetTimestamp(constant->constvalue), &overflow);
+	if (overflow != 0 ||
+		find_coercion_pathway(TIMESTAMPTZOID, type, COERCION_IMPLICIT, &cast) != COERCION_PATH_FUNC)
+		return NULL;
+	return (Node *) makeFuncExpr(cast, TIMESTAMPTZOID, list_make1(other),
+								 InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST);
+}
+
+static bool
+contains_var(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var) || IsA(node, SubLink))
+		return true;
+	return expression_tree_walker(node, contains_var, context);
+}
+
+/*
+ * Whether an operator, applied to snowflake_timestamp(id) and another expression,
+ * is worth replacing.  Expressions that change from row to row by themselves
+ * give an index nothing to look for.  One that is compared by = would be
+ * computed twice, and with columns in it the comparison is better left to hash
+ * and merge joins.
+ */
+static bool
+is_worth_it(StrategyNumber strategy, Node *other)
+{
+	if (contain_volatile_functions(other))
+		return false;
+	return strategy != BTEqualStrategyNumber || !contains_var(other, NULL);
+}
+
+bool
+sf_match_comparison(OpExpr *operator, SfComparison *comparison)
+{
+	FuncExpr   *call;
+	Node	   *other;
+	Oid			family;
+	int			strategy;
+	Oid			types[2];
+	int			side;
+
+	if (list_length(operator->args) != 2)
+		return false;
+	for (side = 0; side < 2; side++)
+	{
+		call = timestamp_call(list_nth(operator->args, side));
+		if (call)
+			break;
+	}
+	if (call == NULL || !IsA(linitial(call->args), Var))
+		return false;
+	family = lookup_type_cache(TIMESTAMPTZOID, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	if (!op_in_opfamily(operator->opno, family))
+		return false;
+	get_op_opfamily_properties(operator->opno, family, false, &strategy, &types[0], &types[1]);
+
+	other = list_nth(operator->args, 1 - side);
+	if (IsA(other, Const) && ((Const *) other)->constisnull)
+		return false;
+	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
+	comparison->id = linitial(call->args);
+	comparison->function = call->funcid;
+	comparison->instant = as_timestamptz(other, types[1 - side]);
+	return comparison->instant && is_worth_it(comparison->strategy, other) &&
+		layout_of_call(call, comparison);
+}

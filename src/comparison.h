@@ -1,0 +1,42 @@
+/*
+ * comparison.h
+ *	  Comparisons of snowflake_timestamp(id) in a query.
+ */
+#ifndef SF_COMPARISON_H
+#define SF_COMPARISON_H
+
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "nodes/primnodes.h"
+
+#include "core/layout.h"
+
+/* A comparison of the time of an ID, a column, with an instant. */
+typedef struct SfComparison
+{
+	Var		   *id;
+	StrategyNumber strategy;	/* as if the call were on the left */
+	Node	   *instant;		/* a timestamptz; if a constant, not null */
+	Oid			function;		/* snowflake_timestamp */
+	Const	   *layout_text;
+	SfLayout	layout;
+} SfComparison;
+
+/* Whether an operator compares the time of an ID with anything. */
+extern bool sf_compares_time(OpExpr *operator);
+
+/*
+ * Whether an operator is a comparison that is worth replacing, and which one.
+ */
+extern bool sf_match_comparison(OpExpr *operator, SfComparison *comparison);
+
+/*
+ * A function of the extension that the comparison's function belongs to: in the
+ * same schema, with the name, address and argument types given.  InvalidOid where
+ * it is not found, or where the user may not call it.
+ */
+extern Oid sf_sibling(const SfComparison *comparison, const char *name,
+					  PGFunction address, int nargs, Oid * types);
+
+#endif							/* SF_COMPARISON_H */

@@ -1,0 +1,228 @@
+/*
+ * pushdown.c
+ *	  Comparisons of an ID's time become comparisons of the ID.
+ *
+ * IDs are in the order of their times, so a condition on the time is one on the
+ * ID, which an index answers.  With b(t) for snowflake_boundary(t), the number
+ * that IDs at or after t are not below, and t' for the instant after t, which is
+ * a microsecond later:
+ *
+ *		snowflake_timestamp(id) <  t		id <  b(t)
+ *		snowflake_timestamp(id) >= t		id >= b(t)
+ *		snowflake_timestamp(id) <= t		id <  b(t')
+ *		snowflake_timestamp(id) >  t		id >= b(t')
+ *		snowflake_timestamp(id) =  t		id >= b(t) AND id < b(t')
+ *
+ * A hook before the planner looks for such comparisons in WHERE and in JOIN ON,
+ * in the query and in all queries within it.  Only where there is one does it
+ * copy the query and replace them in the copy; from there on the planner knows
+ * nothing of times.  If t is a constant, so is the bound; else the bound is a
+ * call of the immutable function, which the planner turns into a constant as
+ * soon as t is one to it.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_opfamily.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/planner.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "comparison.h"
+#include "compat.h"
+#include "functions.h"
+#include "pushdown.h"
+#include "settings.h"
+#include "time_index.h"
+
+static planner_hook_type prev_planner = NULL;
+
+static Expr *
+compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
+{
+	Oid			operator = get_opfamily_member(INTEGER_BTREE_FAM_OID, INT8OID, INT8OID, strategy);
+	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
+													 copyObject((Expr *) comparison->id),
+													 bound, InvalidOid, InvalidOid);
+
+	set_opfuncid(comparing);
+	return (Expr *) comparing;
+}
+
+/*
+ * A comparison of the ID with the bound of a constant instant.  The strategy is <
+ * or >=.  Where the instant is past the end of a layout of all 63 bits, no number
+ * is above the last ID, which is the greatest of all; <= and > say it there.
+ */
+static Expr *
+compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, TimestampTz instant)
+{
+	const SfLayout *layout = &comparison->layout;
+	int64		bound = sf_layout_boundary(layout, instant);
+
+	if (sf_layout_last_id(layout) == PG_INT64_MAX &&
+		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))
+		strategy = strategy == BTLessStrategyNumber ?
+			BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
+	return compare_id(comparison, strategy,
+					  (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
+										 Int64GetDatum(bound), false, FLOAT8PASSBYVAL));
+}
+
+/*
+ * A comparison of the ID with the bound of the instant, or of the one after it.
+ * NULL where the functions for it are missing or not to be called.
+ */
+static Expr *
+compare_with_bound(const SfComparison *comparison, StrategyNumber strategy, bool after)
+{
+	Node	   *instant = comparison->instant;
+	Oid			types[2] = {TIMESTAMPTZOID, TEXTOID};
+	Oid			function;
+
+	if (IsA(instant, Const))
+	{
+		TimestampTz value = DatumGetTimestampTz(((Const *) instant)->constvalue);
+
+		return compare_with_constant(comparison, strategy, after ? sf_instant_after(value) : value);
+	}
+	if (after)
+	{
+		function = sf_sibling(comparison, "snowflake_next_instant", snowflake_next_instant, 1, types);
+		if (!OidIsValid(function))
+			return NULL;
+		instant = (Node *) makeFuncExpr(function, TIMESTAMPTZOID, list_make1(instant),
+										InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+	}
+	function = sf_sibling(comparison, "snowflake_boundary", snowflake_boundary, 2, types);
+	if (!OidIsValid(function))
+		return NULL;
+	return compare_id(comparison, strategy, (Expr *)
+					  makeFuncExpr(function, INT8OID, list_make2(instant, comparison->layout_text),
+								   InvalidOid, DEFAULT_COLLATION_OID, COERCE_EXPLICIT_CALL));
+}
+
+/* What a comparison becomes; NULL where it stays as it is. */
+static Expr *
+replacement(const SfComparison *comparison)
+{
+	Expr	   *from;
+	Expr	   *to;
+
+	switch (comparison->strategy)
+	{
+		case BTLessStrategyNumber:
+			return compare_with_bound(comparison, BTLessStrategyNumber, false);
+		case BTLessEqualStrategyNumber:
+			return compare_with_bound(comparison, BTLessStrategyNumber, true);
+		case BTGreaterEqualStrategyNumber:
+			return compare_with_bound(comparison, BTGreaterEqualStrategyNumber, false);
+		case BTGreaterStrategyNumber:
+			return compare_with_bound(comparison, BTGreaterEqualStrategyNumber, true);
+		default:
+			from = compare_with_bound(comparison, BTGreaterEqualStrategyNumber, false);
+			to = compare_with_bound(comparison, BTLessStrategyNumber, true);
+			return from && to ? make_andclause(list_make2(from, to)) : NULL;
+	}
+}
+
+/*
+ * Walking.  The context is the list of the queries around, inside out.
+ */
+
+static Node *
+rewrite_condition(Node *node, void *context)
+{
+	List	   *queries = *(List **) context;
+	SfComparison comparison;
+
+	if (node == NULL || IsA(node, Query))	/* for rewrite_query */
+		return node;
+	if (IsA(node, OpExpr) && sf_match_comparison((OpExpr *) node, &comparison) &&
+		sf_may_execute(comparison.function) &&
+		!sf_has_time_index((Node *) comparison.id, queries, comparison.function))
+	{
+		Expr	   *replaced = replacement(&comparison);
+
+		if (replaced)
+			return (Node *) replaced;
+	}
+	return expression_tree_mutator(node, rewrite_condition, context);
+}
+
+static void
+rewrite_joins(Node *node, void *context)
+{
+	if (node && IsA(node, FromExpr))
+	{
+		FromExpr   *from = (FromExpr *) node;
+		ListCell   *cell;
+
+		foreach(cell, from->fromlist)
+			rewrite_joins(lfirst(cell), context);
+		from->quals = rewrite_condition(from->quals, context);
+	}
+	else if (node && IsA(node, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) node;
+
+		rewrite_joins(join->larg, context);
+		rewrite_joins(join->rarg, context);
+		join->quals = rewrite_condition(join->quals, context);
+	}
+}
+
+/* Rewrites a query, in place, and all queries in it. */
+static bool
+rewrite_queries(Node *node, void *context)
+{
+	List	  **queries = context;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, rewrite_queries, context);
+	*queries = lcons(node, *queries);
+	rewrite_joins((Node *) ((Query *) node)->jointree, context);
+	query_tree_walker((Query *) node, rewrite_queries, context, 0);
+	*queries = list_delete_first(*queries);
+	return false;
+}
+
+/* Whether the time of an ID is compared with anything, anywhere in a query. */
+static bool
+compares_time(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, compares_time, context, 0);
+	if (IsA(node, OpExpr) && sf_compares_time((OpExpr *) node))
+		return true;
+	return expression_tree_walker(node, compares_time, context);
+}
+
+static PlannedStmt *
+plan(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+{
+	if (sf_enable_timestamp_pushdown && compares_time((Node *) query, NULL))
+	{
+		List	   *queries = NIL;
+
+		query = copyObject(query);
+		rewrite_queries((Node *) query, &queries);
+	}
+	return (prev_planner ? prev_planner : standard_planner)
+		(query, query_string, cursor_options, parameters);
+}
+
+void
+sf_pushdown_init(void)
+{
+	prev_planner = planner_hook;
+	planner_hook = plan;
+}

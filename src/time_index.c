@@ -1,0 +1,131 @@
+/*
+ * time_index.c
+ *	  Relations whose owner has said how to find rows by time.
+ *
+ * They have an index expression or a partial index, a CHECK constraint or a
+ * partition key with the very function that a query compares.  If the query were
+ * changed, it would not match them any more.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parsetree.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+
+#include "time_index.h"
+
+/* Whether an expression calls a function, of the given OID. */
+static bool
+calls_function(Node *node, void *function)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, FuncExpr) && ((FuncExpr *) node)->funcid == *(Oid *) function)
+		return true;
+	return expression_tree_walker(node, calls_function, function);
+}
+
+static bool
+index_calls(Relation relation, Oid function)
+{
+	List	   *indexes = RelationGetIndexList(relation);
+	ListCell   *cell;
+	bool		calls = false;
+
+	foreach(cell, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		calls = calls ||
+			calls_function((Node *) RelationGetIndexExpressions(index), &function) ||
+			calls_function((Node *) RelationGetIndexPredicate(index), &function);
+		index_close(index, NoLock);
+	}
+	list_free(indexes);
+	return calls;
+}
+
+static bool
+constraint_calls(Relation relation, Oid function)
+{
+	TupleConstr *constraints = RelationGetDescr(relation)->constr;
+
+	for (int i = 0; constraints && i < constraints->num_check; i++)
+	{
+		if (calls_function(stringToNode(constraints->check[i].ccbin), &function))
+			return true;
+	}
+	return false;
+}
+
+static bool
+partition_key_calls(Relation relation, Oid function)
+{
+	return relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+		calls_function((Node *) RelationGetPartitionKey(relation)->partexprs, &function);
+}
+
+/* An index, a constraint or a partition key on the very function. */
+static bool
+relation_calls(Oid relid, Oid function)
+{
+	Relation	relation = table_open(relid, NoLock);
+	bool		calls = index_calls(relation, function) ||
+	constraint_calls(relation, function) || partition_key_calls(relation, function);
+
+	table_close(relation, NoLock);
+	return calls;
+}
+
+/* The query of a common table expression; queries are those around, inside out. */
+static Query *
+cte_query(RangeTblEntry *entry, List *queries)
+{
+	Query	   *query = list_nth(queries, entry->ctelevelsup);
+	ListCell   *cell;
+
+	foreach(cell, query->cteList)
+	{
+		CommonTableExpr *cte = lfirst(cell);
+
+		if (strcmp(cte->ctename, entry->ctename) == 0)
+			return IsA(cte->ctequery, Query) ? (Query *) cte->ctequery : NULL;
+	}
+	return NULL;
+}
+
+bool
+sf_has_time_index(Node *node, List *queries, Oid function)
+{
+	Var		   *column = (Var *) node;
+	RangeTblEntry *entry;
+	Query	   *inner = NULL;
+
+	if (node == NULL || !IsA(node, Var) || column->varattno <= 0)
+		return false;
+	queries = list_copy_tail(queries, column->varlevelsup);
+	entry = rt_fetch(column->varno, ((Query *) linitial(queries))->rtable);
+	switch (entry->rtekind)
+	{
+		case RTE_RELATION:
+			return relation_calls(entry->relid, function);
+		case RTE_JOIN:
+			return sf_has_time_index(list_nth(entry->joinaliasvars, column->varattno - 1), queries, function);
+		case RTE_SUBQUERY:
+			inner = entry->subquery;
+			break;
+		case RTE_CTE:
+			inner = cte_query(entry, queries);
+			queries = list_copy_tail(queries, entry->ctelevelsup);
+			break;
+		default:
+			break;
+	}
+	if (inner == NULL)
+		return false;
+	return sf_has_time_index((Node *) get_tle_by_resno(inner->targetList, column->varattno)->expr,
+							 lcons(inner, queries), function);
+}

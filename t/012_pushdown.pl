@@ -1,0 +1,53 @@
+# Pushdown beyond one server and one session: conditions that postgres_fdw sends
+# to another server, and a library that is loaded late, whose layout may change.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $server = PostgreSQL::Test::Cluster->new('main');
+$server->init;
+$server->start;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY)');
+
+# Not preloaded: from the query on that follows the load.
+my $plan = "EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'";
+like($server->safe_psql('postgres', "LOAD 'snowflake'; $plan"), qr/id < '2006515713438646272'/, 'loaded late, it pushes down');
+
+# A plan that was made for one layout is not used with another.
+my $session = $server->background_psql('postgres');
+$session->query("LOAD 'snowflake'; SET plan_cache_mode = force_generic_plan");
+$session->query("PREPARE early AS SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'");
+like($session->query('EXPLAIN EXECUTE early'), qr/id < '2006515713438646272'/, 'the layout twitter');
+$server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
+$server->reload;
+for (1 .. 100)
+{
+	last if $session->query('SHOW snowflake.layout') eq 'discord';
+}
+like($session->query('EXPLAIN EXECUTE early'), qr/id < '1456074443980800000'/, 'the layout discord');
+$session->quit;
+
+# Another server computes what is constant.
+SKIP:
+{
+	skip 'postgres_fdw is not installed', 1
+	  if $server->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = 'postgres_fdw'") == 0;
+	$server->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw;
+CREATE USER MAPPING FOR CURRENT_USER SERVER other;
+CREATE FOREIGN TABLE far (id bigint) SERVER other;
+SQL
+	like($server->safe_psql('postgres', "LOAD 'snowflake'; EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM far WHERE snowflake_timestamp(id) < '2026-01-01'"),
+		qr/Remote SQL: SELECT id FROM public.far WHERE \(\(id < 1456074443980800000::bigint\)\)/, 'postgres_fdw sends the condition');
+}
+$server->stop;
+
+done_testing();
