@@ -193,16 +193,53 @@ rewrite_queries(Node *node, void *context)
 	return false;
 }
 
-/* Whether the time of an ID is compared with anything, anywhere in a query. */
+static bool compares_time(Node *node, void *context);
+
+/*
+ * Every query is looked through here.  One without sublinks has conditions in its
+ * joins, and queries in its range table and its common table expressions, and
+ * nowhere else.
+ */
+static bool
+query_compares_time(Query *query, void *context)
+{
+	ListCell   *cell;
+
+	if (query->hasSubLinks)
+		return query_tree_walker(query, compares_time, context, 0);
+	foreach(cell, query->rtable)
+	{
+		RangeTblEntry *entry = lfirst(cell);
+
+		if (entry->rtekind == RTE_SUBQUERY && compares_time((Node *) entry->subquery, context))
+			return true;
+	}
+	return compares_time((Node *) query->jointree, context) ||
+		compares_time((Node *) query->cteList, context);
+}
+
+/* Whether the time of an ID is compared with anything, at any depth. */
 static bool
 compares_time(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, compares_time, context, 0);
-	if (IsA(node, OpExpr) && sf_compares_time((OpExpr *) node))
-		return true;
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+		case T_Param:
+		case T_RangeTblRef:
+			return false;		/* most nodes, and nothing in them */
+		case T_Query:
+			return query_compares_time((Query *) node, context);
+		case T_OpExpr:
+			if (sf_compares_time((OpExpr *) node))
+				return true;
+			break;
+		default:
+			break;
+	}
 	return expression_tree_walker(node, compares_time, context);
 }
 
