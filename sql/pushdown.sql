@@ -69,6 +69,14 @@ EXPLAIN (COSTS OFF) UPDATE orders SET item = 'old' WHERE snowflake_timestamp(id)
 EXPLAIN (COSTS OFF) DELETE FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
 EXPLAIN (COSTS OFF) INSERT INTO days SELECT placed_at FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
 
+-- what a change of data returns
+CREATE TABLE moved (n integer, id bigint);
+INSERT INTO moved SELECT 1, id FROM orders ORDER BY id LIMIT 3;
+WITH m AS (INSERT INTO moved (n) VALUES (2) RETURNING n, id) SELECT count(*) FROM m WHERE snowflake_timestamp(id) > '2026-01-01';
+WITH m AS (UPDATE moved SET n = n + 1 RETURNING id) SELECT count(*) FROM m WHERE snowflake_timestamp(id) > '2026-01-01';
+WITH m AS (DELETE FROM moved RETURNING id) SELECT count(*) FROM m WHERE snowflake_timestamp(id) > '2026-01-01';
+DROP TABLE moved;
+
 -- MERGE, in the condition of the join; the same whether pushed down or not
 CREATE TABLE merged AS SELECT * FROM orders WHERE id < snowflake_boundary('2026-01-04');
 MERGE INTO merged m USING (SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-04') o
@@ -83,6 +91,19 @@ DROP TABLE merged;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT snowflake_timestamp(id) < '2026-01-02' FROM orders;
 EXPLAIN (COSTS OFF) SELECT id FROM orders GROUP BY id HAVING snowflake_timestamp(max(id)) < '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT * FROM days JOIN orders ON snowflake_timestamp(id) = day;
+CREATE FUNCTION pushed(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan::text LIKE '%snowflake_boundary%';
+END $$;
+SELECT pushed(condition) FROM (VALUES
+	('SELECT * FROM orders WHERE snowflake_timestamp(id) IN (SELECT day FROM days)'),
+	('SELECT * FROM orders WHERE snowflake_timestamp(id) NOT IN (SELECT day FROM days)'),
+	('SELECT * FROM orders WHERE (snowflake_timestamp(id), item) IN (SELECT * FROM days)'),
+	('SELECT * FROM orders WHERE snowflake_timestamp(id) = (SELECT max(day) FROM days WHERE name = item)'),
+	('SELECT * FROM orders WHERE snowflake_timestamp(id) < now()')) AS queries (condition);
+DROP FUNCTION pushed;
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < clock_timestamp();
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) <> '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id + 1) < '2026-01-02';

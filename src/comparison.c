@@ -141,14 +141,16 @@ as_timestamptz(Node *other, Oid type)
 								 InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST);
 }
 
+/* Columns are also those that a subquery of IN, ANY or ALL gives. */
 static bool
-contains_var(Node *node, void *context)
+contains_column(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, Var) || IsA(node, SubLink))
+	if (IsA(node, Var) || IsA(node, SubLink) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK))
 		return true;
-	return expression_tree_walker(node, contains_var, context);
+	return expression_tree_walker(node, contains_column, context);
 }
 
 /*
@@ -163,7 +165,7 @@ is_worth_it(StrategyNumber strategy, Node *other)
 {
 	if (contain_volatile_functions(other))
 		return false;
-	return strategy != BTEqualStrategyNumber || !contains_var(other, NULL);
+	return strategy != BTEqualStrategyNumber || !contains_column(other, NULL);
 }
 
 bool
