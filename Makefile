@@ -10,15 +10,15 @@ EXTENSION = snowflake
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake.control)
 DATA = snowflake--1.0.sql
 
-CORE_OBJS = src/core/instant.o src/core/layout.o src/core/layout_parse.o \
+CORE_OBJS = src/core/base32.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
 	src/core/lease.o src/core/sequence_range.o
 MODULE_big = snowflake
-OBJS = $(CORE_OBJS) src/admin.o src/ceiling.o src/clock.o src/comparison.o src/decode.o src/encode.o src/generator.o \
+OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/comparison.o src/decode.o src/encode.o src/generator.o \
 	src/layout_argument.o src/layouts.o src/log_limit.o src/machine.o src/nextval.o src/overflow.o \
 	src/pushdown.o src/register.o src/settings.o src/shared.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
 PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
 
-REGRESS = setup layouts decode encode boundary pushdown pushdown_results generator stats settings permissions errors
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions errors
 ISOLATION = sessions
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1

@@ -156,6 +156,24 @@ COMMENT ON FUNCTION snowflake_width(interval, text) IS
 'how many numbers an interval covers in the given layout, a part of a tick as a whole one; no months';
 
 /*
+ * IDs as text
+ */
+
+CREATE FUNCTION snowflake_to_base32(id bigint) RETURNS text
+AS 'MODULE_PATHNAME', 'snowflake_to_base32'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
+'Snowflake ID as 13 characters of Crockford''s base 32, in lower case; they sort as the numbers do';
+
+CREATE FUNCTION snowflake_from_base32(id text) RETURNS bigint
+AS 'MODULE_PATHNAME', 'snowflake_from_base32'
+LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_from_base32(text) IS
+'Snowflake ID of 13 characters of Crockford''s base 32, in either case, o read as 0, i and l as 1';
+
+/*
  * Layouts
  */
 
