@@ -19,19 +19,14 @@ SELECT generator,
        stats_reset BETWEEN now() - interval '1 minute' AND now() AS stats_reset
 FROM pg_stat_snowflake \gx
 
--- a lone call is a lease; the one after this many may be the second of a larger
-SELECT leases AS before FROM pg_stat_snowflake \gset
-SELECT pg_sleep(0.01), snowflake_nextval() > 0 AS id;
-SELECT leases - :before AS leases FROM pg_stat_snowflake;
-
 -- the floor moved past the reserve: it is written, then a reserve above it, and
--- the caller waits
+-- the caller waits, and takes one lease
 SELECT pg_stat_snowflake_reset();
 SELECT snowflake_set_floor(clock_timestamp() + interval '1500 ms');
 SELECT floor = ceiling AS nothing_reserved, ahead BETWEEN '10 ms' AND '1501 ms' AS ahead, register_writes, waits
 FROM pg_stat_snowflake;
 SELECT snowflake_timestamp(snowflake_nextval()) - floor < '1 ms' AS id FROM pg_stat_snowflake;
-SELECT ceiling - floor AS reserved, register_writes, register_write_time > 0 AS register_write_time,
+SELECT leases, ceiling - floor AS reserved, register_writes, register_write_time > 0 AS register_write_time,
        waits, wait_time BETWEEN 1 AND 1500 AS wait_time
 FROM pg_stat_snowflake;
 

@@ -7,11 +7,10 @@
  * clock is compared with the clock that counts from the boot of the machine,
  * and that nobody sets: their difference is constant but for corrections of the
  * wall clock.  Shared memory keeps the greatest difference that was believed, at
- * first that of the start of the server.
- * One that exceeds it by more than snowflake.max_clock_step is not believed,
- * until an administrator accepts it; any other that exceeds it is the new
- * greatest.  Steps back leave it as it is, so that a clock may come back to
- * where it was.
+ * first that of the start of the server.  One that exceeds it by more than
+ * snowflake.max_clock_step is not believed, until an administrator accepts it; any
+ * other that exceeds it is the new greatest.  Steps back leave it as it is, so that
+ * a clock may come back to where it was.
  *
  * A jump that takes the line no further than max_clock_step is harmless, however
  * far it is.  And a clock that would be behind the end of the line by more than that,

@@ -97,16 +97,6 @@ cte_query(RangeTblEntry *entry, List *queries)
 	return NULL;
 }
 
-/* An output column of a query; those of one that changes data are what it returns. */
-static Node *
-output_column(Query *query, AttrNumber number)
-{
-	List	   *columns = query->commandType == CMD_SELECT ? query->targetList : query->returningList;
-	TargetEntry *column = get_tle_by_resno(columns, number);
-
-	return column ? (Node *) column->expr : NULL;
-}
-
 bool
 sf_has_time_index(Node *node, List *queries, Oid function)
 {
@@ -134,7 +124,8 @@ sf_has_time_index(Node *node, List *queries, Oid function)
 		default:
 			break;
 	}
-	if (inner == NULL)
-		return false;
-	return sf_has_time_index(output_column(inner, column->varattno), lcons(inner, queries), function);
+	if (inner == NULL || inner->commandType != CMD_SELECT)
+		return false;			/* what a change of data returns has no index */
+	return sf_has_time_index((Node *) get_tle_by_resno(inner->targetList, column->varattno)->expr,
+							 lcons(inner, queries), function);
 }

@@ -17,15 +17,7 @@ my $crashes = 20;
 my $writers = 8;
 
 my $clock = TestClock->new;
-my $server = PostgreSQL::Test::Cluster->new('main');
-$server->init;
-$server->append_conf('postgresql.conf', <<'CONF');
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-snowflake.max_wait = '60s'
-restart_after_crash = on
-CONF
-$clock->start($server);
+my $server = $clock->server('main', "snowflake.max_wait = '60s'\nrestart_after_crash = on");
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 my @files;

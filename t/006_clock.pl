@@ -21,14 +21,7 @@ my $hour = qr/may be issued in 3[56]\d{5}\.\d{3} ms/;
 my $decade = 315_360_000;
 
 my $clock = TestClock->new;
-my $server = PostgreSQL::Test::Cluster->new('main');
-$server->init;
-$server->append_conf('postgresql.conf', <<'CONF');
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-snowflake.max_wait = '100ms'
-CONF
-$clock->start($server);
+my $server = $clock->server('main', "snowflake.max_wait = '100ms'");
 my $ids = IdLog->new;
 $ids->make_tables($server);
 $ids->goes_on($server, 'a server issues IDs');

@@ -18,14 +18,7 @@ use TestClock;
 my $nextval = 'SELECT snowflake_nextval()';
 
 my $clock = TestClock->new;
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->append_conf('postgresql.conf', <<'CONF');
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-snowflake.max_wait = '100ms'
-CONF
-$clock->start($primary);
+my $primary = $clock->server('primary', "snowflake.max_wait = '100ms'", allows_streaming => 1);
 my $issued = IdLog->new;
 $issued->make_tables($primary);
 $issued->goes_on($primary, 'the primary issues IDs');

@@ -13,14 +13,8 @@ use SnowflakeTest;
 use Test::More;
 use TestClock;
 
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(has_archiving => 1, allows_streaming => 1);
-$primary->append_conf('postgresql.conf', <<'CONF');
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-snowflake.max_wait = '100ms'
-CONF
-$primary->start;
+my $primary = TestClock->new->server('primary', "snowflake.max_wait = '100ms'",
+	has_archiving => 1, allows_streaming => 1);
 my $issued = IdLog->new;
 $issued->make_tables($primary);
 $issued->goes_on($primary, 'a server issues IDs');

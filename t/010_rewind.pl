@@ -15,16 +15,8 @@ use Test::More;
 use TestClock;
 
 my $old_clock = TestClock->new;
-my $old = PostgreSQL::Test::Cluster->new('old');
-$old->init(allows_streaming => 1);
-$old->append_conf('postgresql.conf', <<'CONF');
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-snowflake.max_wait = '100ms'
-wal_log_hints = on
-wal_keep_size = '64MB'
-CONF
-$old_clock->start($old);
+my $old = $old_clock->server('old', "snowflake.max_wait = '100ms'\nwal_log_hints = on\nwal_keep_size = '64MB'",
+	allows_streaming => 1);
 my $issued = IdLog->new;
 $issued->make_tables($old);
 $issued->goes_on($old, 'the old primary issues IDs');

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 
 use File::Basename;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Time::HiRes qw(time);
 
@@ -69,6 +70,23 @@ sub step
 	my ($self, $seconds) = @_;
 
 	$self->set($self->{offset} + $seconds);
+}
+
+# A server under this clock that preloads snowflake, started, with more lines of
+# configuration and options of init.
+sub server
+{
+	my ($self, $name, $lines, %options) = @_;
+	my $server = PostgreSQL::Test::Cluster->new($name);
+
+	$server->init(%options);
+	$server->append_conf('postgresql.conf', <<"CONF");
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+$lines
+CONF
+	$self->start($server);
+	return $server;
 }
 
 # Start a server under this clock.
