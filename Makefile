@@ -18,8 +18,8 @@ OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/compa
 	src/pushdown.o src/register.o src/settings.o src/shared.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
 PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions errors
-ISOLATION = sessions
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt errors
+ISOLATION = sessions create_partitions
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 

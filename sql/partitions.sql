@@ -1,0 +1,138 @@
+-- Partitions by time: periods, their names and bounds, and tables made of them.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+
+-- names tell as much of a start as all starts need
+SELECT step, min(name) AS first, max(name) AS last, count(*)
+FROM (VALUES ('1 year'), ('12 months'), ('3 months'), ('1 month'), ('7 days'), ('365 days'), ('1 month 1 day'),
+             ('24 hours'), ('8 hours'), ('90 minutes'), ('100000 seconds'), ('36000.5 s')) AS steps (step),
+     snowflake_periods('2024-01-01', '2025-01-01', step::interval)
+GROUP BY step ORDER BY count(*), step;
+SELECT start_at, name
+FROM (VALUES ('2024-01-01'::timestamptz), ('2024-07-01'), ('2024-01-15'), ('2024-01-15 06:00'), ('2024-01-15 06:30'),
+             ('2024-01-15 06:30:01'), ('2024-01-15 06:30:01.5')) AS starts (start_at),
+     snowflake_periods(start_at, start_at + interval '1 s', '1 year');
+
+-- a period begins where the one before it ends, by boundaries, and the last may
+-- end after end_at; the 31st stays the 31st
+SELECT * FROM snowflake_periods('2024-01-31', '2024-05-31 00:00:01', '1 month');
+SELECT count(*) AS wrong
+FROM (SELECT *, lag(to_at) OVER w AS last_at, lag(to_id) OVER w AS last_id
+      FROM snowflake_periods('2023-12-31', '2027-01-01', '1 month 3 days 05:06:07.008') WINDOW w AS (ORDER BY from_at)) p
+WHERE from_at <> last_at OR from_id <> last_id OR from_id <> snowflake_boundary(from_at) OR to_id <> snowflake_boundary(to_at);
+
+-- days are those of the time zone, hours come once in UTC
+SET timezone = 'Europe/Berlin';
+SELECT name, from_at, to_at - from_at AS length FROM snowflake_periods('2024-10-26', '2024-10-29', '1 day');
+SELECT name, from_at FROM snowflake_periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour');
+SET timezone = 'UTC';
+
+-- no periods, and no endless work
+SELECT count(*)
+FROM (VALUES ('2024-01-01'::timestamptz, '2024-01-01'::timestamptz, '1 day'::interval), ('2024-01-02', '2024-01-01', '1 day'),
+             ('2024-01-01', '2024-01-02', '0'), ('2024-01-01', '2024-01-02', '-1 day'), ('-infinity', '2024-01-02', '1 day'),
+             ('2024-01-01', 'infinity', '1 day'), ('2024-01-01', NULL, '1 day')) AS spans (start_at, end_at, step),
+     snowflake_periods(start_at, end_at, step);
+
+-- partitions, with all that belongs to the parent
+CREATE TABLE customers (id integer PRIMARY KEY);
+CREATE TABLE orders (
+    id bigint DEFAULT snowflake_nextval(),
+    customer integer REFERENCES customers,
+    item text COMPRESSION pglz DEFAULT 'a lamp' NOT NULL CHECK (item <> ''),
+    created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'twitter')) STORED,
+    PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
+ALTER TABLE orders ALTER item SET STORAGE EXTERNAL;
+CREATE INDEX ON orders (customer);
+SELECT * FROM snowflake_create_partitions('orders', '2024-01-01', '2024-03-15', '1 month');
+\d orders
+\d orders_2024_02
+SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'orders_2024_02'::regclass AND attname = 'item';
+
+-- once more, with some that are there
+SELECT * FROM snowflake_create_partitions('orders', '2024-01-01', '2024-03-15', '1 month');
+SELECT * FROM snowflake_create_partitions('orders', '2024-02-01', '2024-05-01', '1 month');
+
+-- one that has the bounds, by whatever name, is there
+ALTER TABLE orders_2024_04 RENAME TO spring;
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2024-05-01', '1 month');
+
+-- rows go to the partition of their time
+INSERT INTO orders (id) SELECT snowflake_boundary(t) + d
+FROM (VALUES ('2024-01-01'::timestamptz, 0), ('2024-02-01', -1), ('2024-02-01', 0), ('2024-05-01', -1)) AS rows (t, d);
+SELECT tableoid::regclass, created_at, item FROM orders ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) >= '2024-04-15';
+
+-- retention
+ALTER TABLE orders DETACH PARTITION orders_2024_01;
+DROP TABLE orders_2024_01;
+SELECT min(created_at) FROM orders;
+
+-- into the year, by larger steps, in a schema and by a name that need quotes
+CREATE SCHEMA "Old Things";
+CREATE TABLE "Old Things"."Big ""Table""" ("The ID" bigint) PARTITION BY RANGE ("The ID");
+SELECT * FROM snowflake_create_partitions('"Old Things"."Big ""Table"""', '2020-01-01', '2025-01-01', '3 years');
+CREATE TABLE this_name_is_as_long_as_names_can_be_with_no_room_for_a_period (id bigint) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('this_name_is_as_long_as_names_can_be_with_no_room_for_a_period', '2024-01-01', '2024-01-03', '1 day');
+CREATE TEMP TABLE brief (id bigint) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('brief', '2024-01-01', '2024-02-01', '1 month');
+
+-- made by a member of the owner's role, they belong to the owner
+CREATE ROLE regress_snowflake_owner;
+CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_owner;
+CREATE ROLE regress_snowflake_other;
+CREATE SCHEMA shop;
+GRANT ALL ON SCHEMA shop TO PUBLIC;
+CREATE TABLE shop.orders (id bigint) PARTITION BY RANGE (id);
+ALTER TABLE shop.orders OWNER TO regress_snowflake_owner;
+GRANT ALL ON shop.orders TO regress_snowflake_other;
+SET ROLE regress_snowflake_member;
+SELECT * FROM snowflake_create_partitions('shop.orders', '2024-01-01', '2024-02-01', '1 month');
+SELECT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE oid = 'shop.orders_2024_01'::regclass;
+SET ROLE regress_snowflake_other;
+\set SHOW_CONTEXT never
+SELECT * FROM snowflake_create_partitions('shop.orders', '2024-02-01', '2024-03-01', '1 month');
+\echo :SQLSTATE
+RESET ROLE;
+
+-- a default partition gives up what it has no rows of
+CREATE TABLE shop.events (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE shop.events_default PARTITION OF shop.events DEFAULT;
+INSERT INTO shop.events VALUES (snowflake_boundary('2024-02-03'));
+SELECT * FROM snowflake_create_partitions('shop.events', '2024-01-01', '2024-02-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.events', '2024-01-01', '2024-03-01', '1 month');
+\echo :SQLSTATE
+
+-- what cannot be
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', '1 year');
+\echo :SQLSTATE
+SELECT * FROM snowflake_create_partitions('customers', '2024-04-01', '2025-04-01', '1 year');
+\echo :SQLSTATE
+CREATE TABLE by_integer (id integer) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('by_integer', '2024-04-01', '2025-04-01', '1 year');
+CREATE TABLE by_two (id bigint, part bigint) PARTITION BY RANGE (id, part);
+SELECT * FROM snowflake_create_partitions('by_two', '2024-04-01', '2025-04-01', '1 year');
+CREATE TABLE by_list (id bigint) PARTITION BY LIST (id);
+SELECT * FROM snowflake_create_partitions('by_list', '2024-04-01', '2025-04-01', '1 year');
+CREATE TABLE by_expression (id bigint) PARTITION BY RANGE ((id / 2));
+SELECT * FROM snowflake_create_partitions('by_expression', '2024-04-01', '2025-04-01', '1 year');
+CREATE TABLE by_hash (id bigint) PARTITION BY HASH (id);
+SELECT * FROM snowflake_create_partitions('by_hash', '2024-04-01', '2025-04-01', '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2024-04-01', '1 year');
+\echo :SQLSTATE
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', 'infinity', '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '-infinity', '2024-04-01', '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2026-04-01', '-1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2026-04-01', '0');
+SELECT * FROM snowflake_create_partitions('orders', '2001-04-01', '2002-04-01', '1 year');
+\echo :SQLSTATE
+SELECT * FROM snowflake_create_partitions('orders', '2100-04-01', '2101-04-01', '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2026-04-01', '1 us');
+-- an error leaves nothing
+SELECT count(*) FROM pg_class WHERE relname LIKE 'orders\_20%' AND relkind = 'r';
+
+DROP TABLE orders, customers, by_integer, by_two, by_list, by_expression, by_hash, brief,
+    this_name_is_as_long_as_names_can_be_with_no_room_for_a_period;
+DROP SCHEMA "Old Things", shop CASCADE;
+DROP ROLE regress_snowflake_owner, regress_snowflake_member, regress_snowflake_other;
