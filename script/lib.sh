@@ -20,6 +20,9 @@ as_root() {
 	fi
 }
 
+# What is there stays as it is: an upgrade would restart its clusters.
+apt_install() { as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-upgrade --no-install-recommends "$@"; }
+
 # Sets PG_CONFIG and bindir to an installation that has a server and what
 # extensions are built with: the one that PG_CONFIG names, else the one on the
 # PATH, else Debian's newest.
@@ -46,7 +49,7 @@ copy_checkout() {
 	chmod 755 "$work"
 	mkdir "$work/tree"
 	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]' \
-		--exclude=./tmp_check --exclude=./output_iso --exclude=./results -cf - . | tar -C "$work/tree" -xf -
+		--exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/node_modules -cf - . | tar -C "$work/tree" -xf -
 }
 
 clean_up() {

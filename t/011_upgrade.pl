@@ -27,6 +27,13 @@ $clock->start($old);
 my $ids = IdLog->new;
 $ids->make_tables($old);
 $ids->goes_on($old, 'the old cluster issues IDs');
+$old->safe_psql('postgres', q{
+	CREATE TABLE lamps (id bigserial PRIMARY KEY, item text);
+	INSERT INTO lamps (item) VALUES ('a lamp'), ('a desk');
+	SELECT snowflake_adopt('lamps', 'id');
+	INSERT INTO lamps (item) VALUES ('a chair');
+});
+my $lamps = $old->safe_psql('postgres', 'TABLE lamps ORDER BY id');
 $old->stop;
 
 my $new = PostgreSQL::Test::Cluster->new('new');
@@ -52,6 +59,13 @@ $new->safe_psql('postgres', 'SELECT snowflake_make_register()');
 my $greatest = $ids->greatest;
 $new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");
 IdLog->new->goes_on_above_recovered($new, $clock, 'the new cluster');
+
+# An adopted table comes with its rows, its default, and no sequence.
+is($new->safe_psql('postgres', 'TABLE lamps ORDER BY id'), $lamps, 'an adopted table has its rows');
+is($new->safe_psql('postgres', "INSERT INTO lamps (item) VALUES ('a shelf') RETURNING id > (SELECT max(id) FROM lamps)"),
+	't', 'and gets IDs above them');
+is($new->safe_psql('postgres', "SELECT pg_get_serial_sequence('lamps', 'id') IS NULL AND to_regclass('lamps_id_seq') IS NULL"),
+	't', 'and has no sequence');
 $new->stop;
 
 done_testing();

@@ -1,0 +1,20 @@
+-- A column created_at that takes no writing: computed from the ID, and kept with the row.
+--
+-- Only for those who want the column: queries find rows by snowflake_timestamp(id) as
+-- well, without the 8 bytes a row and without an index.  The layout is named, since what
+-- is stored must not depend on a setting.
+CREATE TABLE orders (
+    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    item text NOT NULL,
+    created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'twitter')) STORED);
+
+INSERT INTO orders (item) VALUES ('a lamp') RETURNING id, created_at;
+INSERT INTO orders (id, item) VALUES (1541815603606036480, 'a shelf') RETURNING id, created_at;
+
+DO $$
+BEGIN
+    ASSERT (SELECT created_at FROM orders WHERE item = 'a shelf') = '2022-06-28 16:07:40.105 UTC', 'as published of that ID';
+    ASSERT (SELECT created_at - clock_timestamp() BETWEEN interval '-1 minute' AND interval '10 ms' FROM orders WHERE item = 'a lamp'),
+        'the time of the insert';
+END
+$$;

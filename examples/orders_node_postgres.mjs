@@ -1,0 +1,44 @@
+// Snowflake IDs with node-postgres: as strings, as BigInt, and as text in URLs.
+//
+// Packages: nodejs npm
+//
+// A JavaScript number holds 53 bits, and so no ID of the layout "twitter" (the layout
+// "javascript" has IDs that it holds).  node-postgres gives a bigint as a string, which
+// loses nothing.  Before this runs, `npm ci` in this directory installs node-postgres.
+//
+// Connects as PGHOST and so on say, to a database where the extension is created.
+import assert from "node:assert/strict";
+import pg from "pg";
+
+const client = new pg.Client();
+await client.connect();
+await client.query("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)");
+
+// The ID comes back as a string.
+const inserted = await client.query("INSERT INTO orders (item) VALUES ($1) RETURNING id", ["a lamp"]);
+const id = inserted.rows[0].id;
+console.log(`order ${id}`);
+assert.equal(typeof id, "string");
+assert.ok(BigInt(id) > 2n ** 60n);
+
+// What goes wrong with a number: the last digits.
+assert.ok(!Number.isSafeInteger(Number(id)));
+
+// Back to the server as it came.
+const found = await client.query("SELECT item, snowflake_timestamp(id) AS ordered_at FROM orders WHERE id = $1", [id]);
+console.log(`${found.rows[0].item}, ordered at ${found.rows[0].ordered_at.toISOString()}`);
+assert.equal(found.rows[0].item, "a lamp");
+
+// In URLs and in JSON: 13 characters, which sort as the IDs do.
+const text = (await client.query("SELECT snowflake_to_base32($1) AS text", [id])).rows[0].text;
+console.log(`/orders/${text}`);
+assert.match(text, /^[0-9a-hjkmnp-tv-z]{13}$/);
+const byText = await client.query("SELECT id FROM orders WHERE id = snowflake_from_base32($1)", [JSON.parse(JSON.stringify({ text })).text]);
+assert.equal(byText.rows[0].id, id);
+
+// IDs fetched ahead, and rows of them in one statement.
+const ids = (await client.query("SELECT snowflake_nextval(1000) AS id")).rows.map((row) => row.id);
+await client.query("INSERT INTO orders (id, item) SELECT *, 'a desk' FROM unnest($1::bigint[])", [ids]);
+const count = (await client.query("SELECT count(*) FROM orders WHERE id > $1", [id])).rows[0].count;
+assert.equal(count, "1000");
+await client.end();

@@ -1,0 +1,49 @@
+-- pg_partman with a table partitioned by Snowflake IDs: as ranges of numbers.
+--
+-- Packages: postgresql-N-partman
+--
+-- pg_partman, up to 5.5 at least, takes its functions that encode and decode times for keys of
+-- text and uuid only.  Of a bigint it makes ranges of numbers, each as wide as
+-- snowflake_width() says.  docs/partitions.md tells what differs.
+CREATE SCHEMA partman;
+CREATE EXTENSION pg_partman SCHEMA partman;
+SELECT split_part(extversion, '.', 1)::integer >= 5 AS partman_5 FROM pg_extension WHERE extname = 'pg_partman' \gset
+\if :partman_5
+    \set type range
+\else
+    \set type native
+\endif
+
+CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), page text) PARTITION BY RANGE (id);
+
+SELECT partman.create_parent(
+    p_parent_table    => 'public.visits',
+    p_control         => 'id',
+    p_type            => :'type',
+    p_interval        => snowflake_width('1 day')::text,
+    p_premake         => 10,
+    p_start_partition => snowflake_boundary(now() - interval '5 days')::text);
+
+-- counted back from the greatest ID
+UPDATE partman.part_config SET retention = snowflake_width('3 days')::text, retention_keep_table = false
+WHERE parent_table = 'public.visits';
+
+INSERT INTO visits (page) SELECT 'page ' || n FROM generate_series(1, 100) n;
+CALL partman.run_maintenance_proc();
+
+-- pg_partman names partitions by their numbers; their times are those of the IDs
+CREATE VIEW periods AS
+SELECT c.oid::regclass AS partition, snowflake_timestamp(bounds[1]::bigint) AS from_at, snowflake_timestamp(bounds[2]::bigint) AS to_at
+FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid,
+     regexp_match(pg_get_expr(c.relpartbound, c.oid), $$FROM \('(\d+)'\) TO \('(\d+)'\)$$) AS bounds
+WHERE inhparent = 'visits'::regclass AND bounds IS NOT NULL;
+SELECT * FROM periods ORDER BY from_at;
+
+DO $$
+BEGIN
+    ASSERT (SELECT count(*) FROM periods WHERE to_at - from_at <> interval '1 day') = 0, 'a partition is a day';
+    ASSERT (SELECT max(to_at) FROM periods) > now() + interval '9 days', 'ten days to come are there';
+    ASSERT (SELECT min(to_at) FROM periods) BETWEEN now() - interval '4 days' AND now() - interval '2 days', 'old days are gone';
+    ASSERT (SELECT count(*) FROM visits_default) = 0, 'each row has its partition';
+END
+$$;
