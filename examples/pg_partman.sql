@@ -47,3 +47,25 @@ BEGIN
     ASSERT (SELECT count(*) FROM visits_default) = 0, 'each row has its partition';
 END
 $$;
+
+-- From version 5.2 on, a key that is text can have periods of time, by functions of one's
+-- own.  Both have to take NULL.
+\if :partman_5
+CREATE FUNCTION to_key(timestamptz) RETURNS text LANGUAGE SQL STABLE RETURN snowflake_to_base32(snowflake_boundary($1));
+CREATE FUNCTION to_time(text) RETURNS timestamptz LANGUAGE SQL STABLE RETURN snowflake_timestamp(snowflake_from_base32($1));
+
+CREATE TABLE clicks (id text COLLATE "C" PRIMARY KEY DEFAULT snowflake_to_base32(snowflake_nextval())) PARTITION BY RANGE (id);
+SELECT partman.create_parent(
+    p_parent_table => 'public.clicks',
+    p_control      => 'id',
+    p_interval     => '1 month',
+    p_time_encoder => 'public.to_key',
+    p_time_decoder => 'public.to_time');
+INSERT INTO clicks DEFAULT VALUES RETURNING tableoid::regclass AS partition, id;
+
+DO $$
+BEGIN
+    ASSERT (SELECT tableoid::regclass::text FROM clicks) LIKE 'clicks_p' || to_char(now(), 'YYYYMM') || '%', 'named by its time';
+END
+$$;
+\endif

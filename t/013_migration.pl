@@ -1,5 +1,6 @@
-# Tables that were there before: IDs for a million old rows, by the recipe that
-# docs/migration.md prints, and adopted tables through dump and restore.
+# Tables that were there before: IDs for a million old rows, and a table that
+# becomes a partition, by the recipes that the documents print; and adopted tables
+# through dump and restore.
 use strict;
 use warnings;
 
@@ -24,31 +25,39 @@ sub recipe
 	return $blocks[0];
 }
 
+# Run such statements in a database.
+sub runs
+{
+	my ($database, $sql, $name) = @_;
+	my ($status, $stdout, $stderr) = $server->psql($database, $sql, on_error_stop => 1);
+
+	is($status, 0, $name) or diag($stderr);
+	return $stdout;
+}
+
 sub value { return $server->safe_psql('postgres', $_[0]); }
 
 # Rows of which many share a millisecond or a microsecond: loads of 10 000 rows
 # each, which run over into the milliseconds that follow, where others have rows as
 # well; and a third with times of their own.  Keys are not in the order of time.
 value(q{
-	CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL);
-	INSERT INTO orders (created_at)
-	SELECT CASE n % 3
+	CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL, old bigint);
+	INSERT INTO orders (old, created_at)
+	SELECT n, CASE n % 3
 		WHEN 0 THEN timestamptz '2026-01-01' - n * interval '1 minute 7.123457 s'
 		WHEN 1 THEN timestamptz '2025-05-05 05:05:05' + n / 30000 * interval '2 ms'
 		ELSE timestamptz '2025-05-05 05:05:05.05' + n / 3000 * interval '0.7 ms' END
 	FROM generate_series(1, 1000000) n;
-	CREATE TABLE before AS SELECT row_number() OVER (ORDER BY created_at, id) AS n, id, created_at FROM orders;
+	CREATE TABLE before AS SELECT row_number() OVER (ORDER BY created_at, id) AS n, id AS old FROM orders;
 });
 
-my ($status, $stdout, $stderr) =
-  $server->psql('postgres', recipe('migration.md', qr/CREATE TEMP TABLE new_ids/), on_error_stop => 1);
-is($status, 0, 'the recipe of docs/migration.md runs') or diag($stderr);
+runs('postgres', recipe('migration.md', qr/CREATE TEMP TABLE new_ids/), 'the recipe of docs/migration.md runs');
 
 is(value('SELECT count(*) || \' \' || count(DISTINCT id) FROM orders'), '1000000 1000000', 'a million rows have an ID each');
 is(value(q{
 	SELECT count(*) FROM before b
-	JOIN (SELECT row_number() OVER (ORDER BY id) AS n, created_at FROM orders) o USING (n)
-	WHERE o.created_at <> b.created_at}), '0', 'in the order of created_at');
+	JOIN (SELECT row_number() OVER (ORDER BY id) AS n, old FROM orders) o USING (n)
+	WHERE o.old <> b.old}), '0', 'in the order of created_at, and of their keys');
 is(value('SELECT count(*) FROM orders WHERE snowflake_timestamp(id) < date_trunc(\'milliseconds\', created_at)'),
 	'0', 'none is before its time');
 is(value(q{
@@ -100,5 +109,35 @@ for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])
 		value("SELECT 2 + count(*), 0 FROM pg_inherits WHERE inhparent = 'visits'::regclass"),
 		"$name: and no sequences came back");
 }
+
+# What docs/partitions.md prints, in its order.
+$server->safe_psql('postgres', 'CREATE DATABASE shop');
+runs('shop', 'CREATE EXTENSION snowflake', 'another database');
+is(runs('shop', recipe('partitions.md', qr/^CREATE TABLE orders \(\n/m), 'a table with partitions'),
+	"orders_2026_11\norders_2026_12\norders_2027_01", 'by months');
+my $by_time = recipe('partitions.md', qr/^SELECT \* FROM orders WHERE/m);
+like(runs('shop', "EXPLAIN $by_time", 'a query by time'), qr/^(?!.*orders_2026).*orders_2027_01/s, 'is pruned');
+runs('shop', "INSERT INTO orders (id, item) SELECT from_id, name FROM snowflake_periods('2026-11-01', '2027-02-01', '1 month')", 'rows');
+is(runs('shop', recipe('partitions.md', qr/PARTITION BY HASH/) =~ s/; .*/ \\gexec/r, 'partitions made by hand'), '', 'run by psql');
+is($server->safe_psql('shop', "SELECT relkind FROM pg_class WHERE relname IN ('orders_2027_02', 'orders_2027_03')"), "p\np", 'are there');
+runs('shop', recipe('partitions.md', qr/^SET timezone.*create_partitions/ms), 'once a day');
+runs('shop', recipe('partitions.md', qr/DETACH PARTITION/), 'a period goes');
+runs('shop', recipe('partitions.md', qr/'DROP TABLE %s'/) =~ s/1 year';/-40 days' \\gexec/r, 'old periods go');
+is($server->safe_psql('shop', 'SELECT min(item) FROM orders'),
+	$server->safe_psql('shop', q{SELECT min(name) FROM snowflake_periods('2026-12-01', '2027-02-01', '1 month') WHERE to_at > now() + interval '40 days'}),
+	'and no more than those');
+$server->safe_psql('postgres', 'CREATE DATABASE there');
+$server->safe_psql('there', q{
+	CREATE EXTENSION snowflake;
+	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
+	INSERT INTO orders (id, item) VALUES (snowflake_boundary('2026-12-24', 'twitter'), 'a lamp');
+});
+my $log = -s $server->logfile;
+runs('there', "SET log_min_messages = debug1;\n" . recipe('partitions.md', qr/ATTACH PARTITION orders_before/), 'a table becomes a partition');
+log_matches($server, $log, qr/partition constraint for table "orders_before" is implied by existing constraints/, 'without being read');
+is($server->safe_psql('there', q{
+	SELECT * FROM snowflake_create_partitions('orders', '2027-01-01', '2027-02-01', '1 month');
+	INSERT INTO orders (id, item) VALUES (snowflake_boundary('2027-01-01', 'twitter'), 'a desk');
+	SELECT tableoid::regclass, item FROM orders ORDER BY id}), "orders_2027_01\norders_before|a lamp\norders_2027_01|a desk", 'and goes on');
 
 done_testing();
