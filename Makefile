@@ -11,15 +11,15 @@ EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake.cont
 DATA = snowflake--1.0.sql
 
 CORE_OBJS = src/core/base32.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
-	src/core/lease.o src/core/sequence_range.o
+	src/core/lease.o src/core/sequence_range.o src/core/sno.o
 MODULE_big = snowflake
 OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/comparison.o src/decode.o src/encode.o src/generator.o \
 	src/layout_argument.o src/layouts.o src/log_limit.o src/machine.o src/nextval.o src/overflow.o \
-	src/pushdown.o src/register.o src/settings.o src/shared.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
+	src/pushdown.o src/register.o src/settings.o src/shared.o src/sno_fields.o src/sno_io.o src/sno_order.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
 PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
 
 REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt errors
-ISOLATION = sessions create_partitions
+ISOLATION = sessions create_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
@@ -40,7 +40,7 @@ $(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/core/*.h)
 
 UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/core
 
-test/unit/test_%: test/unit/test_%.c test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
+test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
 	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_OBJS:.o=.c)
 
 .PHONY: unit

@@ -265,19 +265,21 @@ CREATE FUNCTION snowflake_periods(start_at timestamptz, end_at timestamptz, step
 RETURNS SETOF record
 LANGUAGE SQL STABLE PARALLEL SAFE
 BEGIN ATOMIC
-	WITH RECURSIVE units (rank, unit, format, zone) AS (
+	WITH RECURSIVE units (rank, unit, format, in_utc) AS (
 		VALUES
-			(1, 'year', 'YYYY', current_setting('TimeZone')),
-			(2, 'month', 'YYYY_MM', current_setting('TimeZone')),
-			(3, 'day', 'YYYY_MM_DD', current_setting('TimeZone')),
-			(4, 'hour', 'YYYY_MM_DD_HH24"z"', 'UTC'),
-			(5, 'minute', 'YYYY_MM_DD_HH24MI"z"', 'UTC'),
-			(6, 'second', 'YYYY_MM_DD_HH24MISS"z"', 'UTC'),
-			(7, 'microseconds', 'YYYY_MM_DD_HH24MISSUS"z"', 'UTC')),
+			(1, 'year', 'YYYY', false),
+			(2, 'month', 'YYYY_MM', false),
+			(3, 'day', 'YYYY_MM_DD', false),
+			(4, 'hour', 'YYYY_MM_DD_HH24"z"', true),
+			(5, 'minute', 'YYYY_MM_DD_HH24MI"z"', true),
+			(6, 'second', 'YYYY_MM_DD_HH24MISS"z"', true),
+			(7, 'microseconds', 'YYYY_MM_DD_HH24MISSUS"z"', true)),
 	naming AS (
-		SELECT u.format, u.zone FROM units u
-		WHERE date_trunc(u.unit, step) = step
-			AND date_trunc(u.unit, start_at AT TIME ZONE u.zone) = start_at AT TIME ZONE u.zone
+		SELECT u.format, u.in_utc FROM units u
+		WHERE date_trunc(u.unit, step) = step AND
+			CASE WHEN u.in_utc
+				THEN date_trunc(u.unit, start_at AT TIME ZONE 'UTC') = start_at AT TIME ZONE 'UTC'
+				ELSE date_trunc(u.unit, start_at) = start_at END
 		ORDER BY u.rank LIMIT 1),
 	counted (i, starts_at) AS (
 		SELECT 0, start_at
@@ -285,7 +287,7 @@ BEGIN ATOMIC
 		UNION ALL
 		SELECT i + 1, start_at + (i + 1) * step FROM counted
 		WHERE start_at + (i + 1) * step < end_at)
-	SELECT to_char(c.starts_at AT TIME ZONE n.zone, n.format),
+	SELECT CASE WHEN n.in_utc THEN to_char(c.starts_at AT TIME ZONE 'UTC', n.format) ELSE to_char(c.starts_at, n.format) END,
 		c.starts_at, start_at + (c.i + 1) * step,
 		snowflake_boundary(c.starts_at), snowflake_boundary(start_at + (c.i + 1) * step)
 	FROM counted c, naming n;
@@ -293,6 +295,32 @@ END;
 
 COMMENT ON FUNCTION snowflake_periods(timestamptz, timestamptz, interval) IS
 'periods of length step from start_at until end_at is covered: a name for each, its times, and the Snowflake IDs from from_id to below to_id that it holds; none where step does not go forward';
+
+/*
+ * A lock is asked for by name.  It can be another table's when it is there, if that
+ * has taken the name meanwhile.
+ */
+CREATE FUNCTION snowflake_lock_table(relation regclass, exclusively boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	name CONSTANT text := relation;
+BEGIN
+	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', name);
+	END IF;
+	EXECUTE format(CASE WHEN exclusively THEN 'LOCK TABLE %s IN ACCESS EXCLUSIVE MODE'
+		ELSE 'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE' END, name);
+	IF relation::text <> name THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('table %s was renamed or dropped while its lock was waited for', name);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_lock_table(regclass, boolean) IS
+'locks a table for its owner, exclusively with its partitions and children, or alone and against changes of its partitions; used by other functions';
 
 /*
  * A partition is made as a table like the parent, then attached: unlike CREATE
@@ -307,16 +335,15 @@ LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	parent_table record;
 	period record;
+	there record;
 	base name;
 	partition text;
 BEGIN
-	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = parent), 'USAGE') IS NOT TRUE THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-			MESSAGE = format('must be owner of table %s', parent);
-	END IF;
-	SELECT c.relnamespace::regnamespace AS schema, c.relname AS name, c.relowner::regrole AS owner,
+	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
+	SELECT c.relnamespace::regnamespace AS schema, c.relname AS name, pg_get_userbyid(c.relowner) AS owner,
 		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage
 	INTO parent_table
 	FROM pg_partitioned_table p
@@ -338,21 +365,24 @@ BEGIN
 			DETAIL = format('They were to be from %s to %s by %s.', start_at, end_at, step);
 	END IF;
 
-	EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', parent);
 	FOR period IN
-		EXECUTE format('SELECT * FROM %s.snowflake_periods($1, $2, $3)',
-			(SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake'))
-			USING start_at, end_at, step
+		EXECUTE format('SELECT * FROM %s.snowflake_periods($1, $2, $3)', extension_schema) USING start_at, end_at, step
 	LOOP
 		IF period.from_id >= period.to_id THEN
 			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
 				MESSAGE = format('no Snowflake ID is from %s to %s', period.from_at, period.to_at),
 				HINT = 'The layout is that of snowflake.layout: a period must be within it, and have a tick at least.';
 		END IF;
-		CONTINUE WHEN EXISTS (
-			SELECT FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
-			WHERE inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) =
-				format('FOR VALUES FROM (%L) TO (%L)', period.from_id, period.to_id));
+		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO there
+		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+		WHERE inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) =
+			format('FOR VALUES FROM (%L) TO (%L)', period.from_id, period.to_id);
+		IF there.is_leaving THEN
+			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+				MESSAGE = format('partition "%s" is pending detach', there.partition),
+				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.', parent, there.partition);
+		END IF;
+		CONTINUE WHEN FOUND;
 
 		-- a long name makes room for the period
 		base := parent_table.name;
@@ -360,19 +390,19 @@ BEGIN
 			base := left(base, -1);
 		END LOOP;
 		partition := format('%s.%I', parent_table.schema, base || '_' || period.name);
-
-		EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS'
-			' INCLUDING GENERATED INCLUDING STORAGE)', partition, parent) || parent_table.storage;
-		IF parent_table.owner <> current_user::regrole THEN
-			EXECUTE format('ALTER TABLE %s OWNER TO %s', partition, parent_table.owner);
-		END IF;
 		BEGIN
+			EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS'
+				' INCLUDING GENERATED INCLUDING STORAGE)', partition, parent) || parent_table.storage;
+			IF parent_table.owner <> current_user THEN
+				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, parent_table.owner);
+			END IF;
 			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
 				parent, partition, period.from_id, period.to_id);
-		EXCEPTION WHEN invalid_object_definition THEN
-			RAISE EXCEPTION USING ERRCODE = 'invalid_object_definition', MESSAGE = SQLERRM,
-				DETAIL = format('It was to hold the IDs from %s to %s.', period.from_at, period.to_at),
-				HINT = 'Start where a partition starts or ends, and keep the step and the TimeZone.';
+		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
+			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
+				DETAIL = format('The partition was to hold the IDs from %s to %s.', period.from_at, period.to_at),
+				HINT = CASE SQLSTATE WHEN '42P07' THEN 'A table of that name is there, and is not the partition of that period.'
+					ELSE 'Start where a partition starts or ends, and keep the step and the TimeZone.' END;
 		END;
 		RETURN NEXT partition;
 	END LOOP;
@@ -383,43 +413,25 @@ COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamp
 'makes partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at until end_at is covered, but for those that it has; returns those made';
 
 /*
- * All is looked at under the lock.  An ID is drawn before it, so that a generator
- * that has to wait, or that cannot work, holds no lock.
+ * Raises what is against it, and changes nothing.  The columns that refer to the
+ * adopted one are followed as far as foreign keys go.
  */
-CREATE FUNCTION snowflake_adopt(relation regclass, attribute name)
-RETURNS SETOF text
+CREATE FUNCTION snowflake_check_adopt(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
 AS $$
 DECLARE
-	nextval CONSTANT text := (SELECT format('%s.snowflake_nextval()', extnamespace::regnamespace)
-		FROM pg_extension WHERE extname = 'snowflake');
-	family oid[];
 	target record;
 	narrow record;
-	member record;
 	next_id bigint;
 	greatest_id bigint;
-	sequence text;
-	sequences text[];
-	last_value bigint;
 BEGIN
-	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-			MESSAGE = format('must be owner of table %s', relation);
-	END IF;
-	EXECUTE 'SELECT ' || nextval;
-	EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', relation);
-	family := ARRAY(
-		WITH RECURSIVE f (oid) AS (
-			SELECT relation::oid UNION SELECT inhrelid FROM pg_inherits JOIN f ON inhparent = f.oid)
-		SELECT oid FROM f);
-
 	SELECT c.relkind NOT IN ('r', 'p') AS no_table, a.attgenerated <> '' AS generated, a.attinhcount > 0 AS inherited,
+		a.atttypid::regtype AS type, t.typcategory = 'N' AND t.typlen IN (2, 4) AS is_narrow,
 		(SELECT i.inhparent::regclass FROM pg_inherits i WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) AS parent
 	INTO target
-	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
 	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
@@ -431,54 +443,102 @@ BEGIN
 				WHEN target.no_table THEN 'It is not the column of a table.'
 				WHEN target.generated THEN 'It is a generated column.'
 				ELSE format('It is inherited: adopt it in %s.', target.parent) END;
+	ELSIF target.type <> 'bigint'::regtype AND NOT target.is_narrow THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, target.type),
+			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint.';
 	END IF;
 
-	-- it, and columns that refer to it, must hold the IDs to come
+	-- of one that is inherited, the column where it comes from
+	WITH RECURSIVE holder (attrelid, attnum, attname) AS (
+		SELECT attrelid, attnum, attname FROM pg_attribute WHERE attrelid = relation AND attname = attribute
+		UNION
+		SELECT a.attrelid, a.attnum, a.attname
+		FROM holder h CROSS JOIN LATERAL (
+			SELECT f.conrelid, pair.referring FROM pg_constraint f
+				CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
+			WHERE f.contype = 'f' AND f.confrelid = h.attrelid AND pair.referred = h.attnum
+			UNION ALL
+			SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhrelid
+			WHERE i.inhparent = h.attrelid AND k.attname = h.attname
+			UNION ALL
+			SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhparent
+			WHERE i.inhrelid = h.attrelid AND k.attname = h.attname) AS related (relid, num)
+		JOIN pg_attribute a ON a.attrelid = related.relid AND a.attnum = related.num)
 	SELECT a.attrelid::regclass AS relation, a.attname AS name, a.atttypid::regtype AS type INTO narrow
-	FROM pg_attribute a
-	WHERE a.attrelid = relation AND a.attname = attribute AND a.atttypid <> 'bigint'::regtype
-	UNION ALL
-	SELECT a.attrelid::regclass, a.attname, a.atttypid::regtype
-	FROM pg_constraint f
-		CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
-		JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = pair.referring
-		JOIN pg_attribute r ON r.attrelid = f.confrelid AND r.attnum = pair.referred
-	WHERE f.contype = 'f' AND f.confrelid = ANY (family) AND r.attname = attribute
-		AND a.atttypid IN ('smallint'::regtype, 'integer'::regtype);
+	FROM holder JOIN pg_attribute a USING (attrelid, attnum) JOIN pg_type t ON t.oid = a.atttypid
+	WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
+	ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
 	IF FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
 			MESSAGE = format('column "%s" of relation "%s" is of type %s', narrow.name, narrow.relation, narrow.type),
 			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint.',
-			HINT = CASE WHEN narrow.type IN ('smallint'::regtype, 'integer'::regtype) THEN
-				format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name)
-				ELSE 'Only a column of type bigint can be adopted.' END;
+			HINT = format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name);
 	END IF;
 
-	-- the rows that are there must be below them
-	EXECUTE 'SELECT ' || nextval INTO next_id;
+	EXECUTE format('SELECT %s.snowflake_nextval()',
+		(SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake')) INTO next_id;
 	EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO greatest_id;
 	IF greatest_id >= next_id THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('column "%s" of relation "%s" has values above the Snowflake IDs to come', attribute, relation),
 			DETAIL = format('The greatest is %s, the next ID is %s.', greatest_id, next_id),
-			HINT = 'Change those rows, or set snowflake.layout to the layout that they were made in.';
+			HINT = 'Change those rows. If they are Snowflake IDs, see whether they are of the layout in snowflake.layout and of no time to come.';
 	END IF;
+END
+$$;
 
+COMMENT ON FUNCTION snowflake_check_adopt(regclass, name) IS
+'raises the error that keeps snowflake_adopt() from adopting a column, if there is one; issues an ID';
+
+/*
+ * An ID is drawn before the lock, so that a generator that has to wait, or that
+ * cannot work, holds none.
+ */
+CREATE FUNCTION snowflake_adopt(relation regclass, attribute name)
+RETURNS SETOF text
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	nextval CONSTANT text := format('%s.snowflake_nextval()', extension_schema);
+	member record;
+	sequence record;
+	sequences regclass[] := '{}';
+BEGIN
+	EXECUTE 'SELECT ' || nextval;
+	EXECUTE format('SELECT %s.snowflake_lock_table($1, true)', extension_schema) USING relation;
+	EXECUTE format('SELECT %s.snowflake_check_adopt($1, $2)', extension_schema) USING relation, attribute;
+
+	-- the table comes before its partitions and children
 	FOR member IN
-		SELECT a.attrelid::regclass AS relation, coalesce(
+		WITH RECURSIVE family (oid, depth) AS (
+			SELECT relation::oid, 0 UNION ALL SELECT inhrelid, depth + 1 FROM pg_inherits JOIN family ON inhparent = family.oid)
+		SELECT a.attrelid::regclass AS relation, a.attnum, coalesce(
 			CASE a.attidentity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY' WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY' END,
 			pg_get_expr(d.adbin, d.adrelid), 'none') AS before
-		FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-		WHERE a.attrelid = ANY (family) AND a.attname = attribute
-		ORDER BY array_position(family, a.attrelid)
+		FROM (SELECT oid, min(depth) AS depth FROM family GROUP BY oid) f
+			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
+			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		ORDER BY f.depth, f.oid
 	LOOP
-		sequence := pg_get_serial_sequence(member.relation::text, attribute);
+		FOR sequence IN
+			SELECT objid::regclass AS name, deptype FROM pg_depend JOIN pg_class s ON s.oid = objid AND s.relkind = 'S'
+			WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass
+				AND refobjid = member.relation AND refobjsubid = member.attnum
+			ORDER BY objid
+		LOOP
+			IF sequence.deptype = 'i' THEN
+				member.before := format('%s (last value %s)', member.before,
+					coalesce(pg_sequence_last_value(sequence.name)::text, 'none'));
+			ELSE
+				sequences := sequences || sequence.name;
+			END IF;
+		END LOOP;
 		-- asked now, since it may have gone with that of the parent
-		IF (SELECT attidentity <> '' FROM pg_attribute WHERE attrelid = member.relation AND attname = attribute) THEN
-			member.before := format('%s (last value %s)', member.before, coalesce(pg_sequence_last_value(sequence::regclass)::text, 'none'));
+		IF (SELECT attidentity <> '' FROM pg_attribute WHERE attrelid = member.relation AND attnum = member.attnum) THEN
 			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation, attribute);
-		ELSE
-			sequences := sequences || sequence;
 		END IF;
 		EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s', member.relation, attribute, nextval);
 		IF member.before <> nextval THEN
@@ -486,15 +546,17 @@ BEGIN
 		END IF;
 	END LOOP;
 
-	-- sequences that defaults had, now that none of these has
-	FOREACH sequence IN ARRAY array_remove(sequences, NULL) LOOP
-		last_value := pg_sequence_last_value(sequence::regclass);
+	-- the sequences that were owned, now that no default of the family uses them
+	FOR sequence IN
+		SELECT name, name::text AS printed, coalesce(pg_sequence_last_value(name)::text, 'none') AS last_value
+		FROM unnest(sequences) AS name
+	LOOP
 		BEGIN
-			EXECUTE format('DROP SEQUENCE %s', sequence);
-			RETURN NEXT format('sequence %s: dropped (last value %s)', sequence, coalesce(last_value::text, 'none'));
+			EXECUTE format('DROP SEQUENCE %s', sequence.name);
+			RETURN NEXT format('sequence %s: dropped (last value %s)', sequence.printed, sequence.last_value);
 		EXCEPTION WHEN dependent_objects_still_exist THEN
-			EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence);
-			RETURN NEXT format('sequence %s: kept, since others use it', sequence);
+			EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence.name);
+			RETURN NEXT format('sequence %s: kept, since others use it (last value %s)', sequence.printed, sequence.last_value);
 		END;
 	END LOOP;
 END
@@ -539,3 +601,200 @@ REVOKE ALL ON FUNCTION snowflake_make_register(), snowflake_accept_layout(),
 	snowflake_accept_clock(), snowflake_set_floor(timestamptz) FROM PUBLIC;
 
 SELECT snowflake_make_register();
+
+/*
+ * The type sno
+ */
+
+CREATE TYPE sno;
+
+CREATE FUNCTION sno_in(cstring) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sno_out(sno) RETURNS cstring
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sno_recv(internal) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sno_send(sno) RETURNS bytea
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_in(cstring) IS 'I/O';
+COMMENT ON FUNCTION sno_out(sno) IS 'I/O';
+COMMENT ON FUNCTION sno_recv(internal) IS 'I/O';
+COMMENT ON FUNCTION sno_send(sno) IS 'I/O';
+
+CREATE TYPE sno (
+	INPUT = sno_in,
+	OUTPUT = sno_out,
+	RECEIVE = sno_recv,
+	SEND = sno_send,
+	INTERNALLENGTH = 10,
+	ALIGNMENT = char,
+	STORAGE = plain
+);
+
+COMMENT ON TYPE sno IS
+'ID of 80 bits: time in units of 4 ms, tick-tock bit, metabyte, partition, sequence; as text 16 characters of 2 to 9 and a to x';
+
+CREATE FUNCTION sno_to_bytea(id sno) RETURNS bytea
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sno_from_bytea(bytes bytea) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_to_bytea(sno) IS 'the 10 bytes of a sno, the highest first';
+COMMENT ON FUNCTION sno_from_bytea(bytea) IS 'sno of its 10 bytes, the highest first';
+
+CREATE CAST (sno AS bytea) WITH FUNCTION sno_to_bytea(sno);
+CREATE CAST (bytea AS sno) WITH FUNCTION sno_from_bytea(bytea);
+
+CREATE FUNCTION sno_to_uuid(id sno) RETURNS uuid
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sno_from_uuid(uuid uuid) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_to_uuid(sno) IS
+'uuid whose 16 bytes are the characters of a sno, to keep it in a column of that type; sorts as the sno does';
+COMMENT ON FUNCTION sno_from_uuid(uuid) IS
+'sno that sno_to_uuid() put into a uuid';
+
+/*
+ * Order
+ */
+
+CREATE FUNCTION sno_lt(sno, sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_le(sno, sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_eq(sno, sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_ne(sno, sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_ge(sno, sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_gt(sno, sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_cmp(sno, sno) RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_sortsupport(internal) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION sno_hash(sno) RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_hash_extended(sno, bigint) RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_smaller(sno, sno) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+CREATE FUNCTION sno_larger(sno, sno) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE LEAKPROOF;
+
+COMMENT ON FUNCTION sno_lt(sno, sno) IS 'implementation of < operator';
+COMMENT ON FUNCTION sno_le(sno, sno) IS 'implementation of <= operator';
+COMMENT ON FUNCTION sno_eq(sno, sno) IS 'implementation of = operator';
+COMMENT ON FUNCTION sno_ne(sno, sno) IS 'implementation of <> operator';
+COMMENT ON FUNCTION sno_ge(sno, sno) IS 'implementation of >= operator';
+COMMENT ON FUNCTION sno_gt(sno, sno) IS 'implementation of > operator';
+COMMENT ON FUNCTION sno_cmp(sno, sno) IS 'less-equal-greater';
+COMMENT ON FUNCTION sno_sortsupport(internal) IS 'sort support';
+COMMENT ON FUNCTION sno_hash(sno) IS 'hash';
+COMMENT ON FUNCTION sno_hash_extended(sno, bigint) IS 'hash';
+COMMENT ON FUNCTION sno_smaller(sno, sno) IS 'smaller of two';
+COMMENT ON FUNCTION sno_larger(sno, sno) IS 'larger of two';
+
+CREATE OPERATOR < (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_lt,
+	COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR <= (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_le,
+	COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR = (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_eq,
+	COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR <> (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_ne,
+	COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR >= (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_ge,
+	COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR > (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_gt,
+	COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+
+COMMENT ON OPERATOR < (sno, sno) IS 'less than';
+COMMENT ON OPERATOR <= (sno, sno) IS 'less than or equal';
+COMMENT ON OPERATOR = (sno, sno) IS 'equal';
+COMMENT ON OPERATOR <> (sno, sno) IS 'not equal';
+COMMENT ON OPERATOR >= (sno, sno) IS 'greater than or equal';
+COMMENT ON OPERATOR > (sno, sno) IS 'greater than';
+
+CREATE OPERATOR CLASS sno_ops DEFAULT FOR TYPE sno USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 sno_cmp(sno, sno),
+	FUNCTION 2 sno_sortsupport(internal),
+	FUNCTION 4 btequalimage(oid);
+
+CREATE OPERATOR CLASS sno_ops DEFAULT FOR TYPE sno USING hash AS
+	OPERATOR 1 =,
+	FUNCTION 1 sno_hash(sno),
+	FUNCTION 2 sno_hash_extended(sno, bigint);
+
+CREATE OPERATOR CLASS sno_minmax_ops DEFAULT FOR TYPE sno USING brin AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 brin_minmax_opcinfo(internal),
+	FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal),
+	FUNCTION 3 brin_minmax_consistent(internal, internal, internal),
+	FUNCTION 4 brin_minmax_union(internal, internal, internal);
+
+CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <, PARALLEL = SAFE);
+CREATE AGGREGATE max(sno) (SFUNC = sno_larger, STYPE = sno, COMBINEFUNC = sno_larger, SORTOP = >, PARALLEL = SAFE);
+
+COMMENT ON AGGREGATE min(sno) IS 'minimum value of all sno input values';
+COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
+
+/*
+ * Its parts
+ */
+
+CREATE FUNCTION sno_decode(id sno,
+	OUT created_at timestamptz, OUT metabyte integer, OUT partition integer, OUT sequence integer, OUT tick_tock boolean)
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_decode(sno) IS
+'time, metabyte, partition, sequence and timeline of a sno';
+
+CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_timestamp(sno) IS
+'time of a sno, the start of its unit of 4 ms';
+
+CREATE FUNCTION sno_metabyte(id sno) RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_metabyte(sno) IS 'metabyte of a sno, 0 to 255';
+
+CREATE FUNCTION sno_partition(id sno) RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_partition(sno) IS 'partition of a sno, 0 to 65535';
+
+CREATE FUNCTION sno_sequence(id sno) RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_sequence(sno) IS 'sequence number of a sno within its unit of 4 ms, 0 to 65535';
+
+CREATE FUNCTION sno_tick_tock(id sno) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_tick_tock(sno) IS
+'timeline of a sno: changes each time that the clock of its partition was set back';
+
+CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer, sequence integer,
+	tick_tock boolean DEFAULT false)
+RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_encode(timestamptz, integer, integer, integer, boolean) IS
+'sno of a time, metabyte, partition, sequence and timeline; says nothing about uniqueness';
+
+CREATE FUNCTION sno_boundary(instant timestamptz) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_boundary(timestamptz) IS
+'sno that divides others at an instant: those of a time before it are below, all others are not';
+
+CREATE FUNCTION sno_zero() RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_zero() IS 'the least sno, all of whose bits are 0';

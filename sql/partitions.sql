@@ -25,6 +25,8 @@ WHERE from_at <> last_at OR from_id <> last_id OR from_id <> snowflake_boundary(
 SET timezone = 'Europe/Berlin';
 SELECT name, from_at, to_at - from_at AS length FROM snowflake_periods('2024-10-26', '2024-10-29', '1 day');
 SELECT name, from_at FROM snowflake_periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour');
+SET timezone = 'CET';
+SELECT name, from_at FROM snowflake_periods('2026-02-01', '2026-05-01', '1 month');
 SET timezone = 'UTC';
 
 -- no periods, and no endless work
@@ -80,14 +82,14 @@ SELECT * FROM snowflake_create_partitions('brief', '2024-01-01', '2024-02-01', '
 
 -- made by a member of the owner's role, they belong to the owner
 CREATE ROLE regress_snowflake_owner;
-CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_owner;
+CREATE ROLE "regress_snowflake_Owner" IN ROLE regress_snowflake_owner;
 CREATE ROLE regress_snowflake_other;
 CREATE SCHEMA shop;
 GRANT ALL ON SCHEMA shop TO PUBLIC;
 CREATE TABLE shop.orders (id bigint) PARTITION BY RANGE (id);
 ALTER TABLE shop.orders OWNER TO regress_snowflake_owner;
 GRANT ALL ON shop.orders TO regress_snowflake_other;
-SET ROLE regress_snowflake_member;
+SET ROLE "regress_snowflake_Owner";
 SELECT * FROM snowflake_create_partitions('shop.orders', '2024-01-01', '2024-02-01', '1 month');
 SELECT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE oid = 'shop.orders_2024_01'::regclass;
 SET ROLE regress_snowflake_other;
@@ -102,6 +104,19 @@ CREATE TABLE shop.events_default PARTITION OF shop.events DEFAULT;
 INSERT INTO shop.events VALUES (snowflake_boundary('2024-02-03'));
 SELECT * FROM snowflake_create_partitions('shop.events', '2024-01-01', '2024-02-01', '1 month');
 SELECT * FROM snowflake_create_partitions('shop.events', '2024-01-01', '2024-03-01', '1 month');
+\echo :SQLSTATE
+
+-- one that is on its way out is not there, nor can it be made anew
+CREATE TABLE shop.leaving (id bigint) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('shop.leaving', '2024-01-01', '2024-02-01', '1 month');
+UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'shop.leaving_2024_01'::regclass;    -- as a DETACH CONCURRENTLY that was cancelled
+SELECT * FROM snowflake_create_partitions('shop.leaving', '2024-01-01', '2024-02-01', '1 month');
+\echo :SQLSTATE
+ALTER TABLE shop.leaving DETACH PARTITION shop.leaving_2024_01 FINALIZE;
+
+-- a name that is taken
+CREATE TABLE shop.events_2023_01 (id bigint);
+SELECT * FROM snowflake_create_partitions('shop.events', '2023-01-01', '2023-02-01', '1 month');
 \echo :SQLSTATE
 
 -- what cannot be
@@ -135,4 +150,4 @@ SELECT count(*) FROM pg_class WHERE relname LIKE 'orders\_20%' AND relkind = 'r'
 DROP TABLE orders, customers, by_integer, by_two, by_list, by_expression, by_hash, brief,
     this_name_is_as_long_as_names_can_be_with_no_room_for_a_period;
 DROP SCHEMA "Old Things", shop CASCADE;
-DROP ROLE regress_snowflake_owner, regress_snowflake_member, regress_snowflake_other;
+DROP ROLE regress_snowflake_owner, "regress_snowflake_Owner", regress_snowflake_other;

@@ -24,6 +24,14 @@
 #include "varatt.h"
 #endif
 
+/* Errors that a caller can ask to get as a value ("soft") come with 16. */
+#if PG_VERSION_NUM >= 160000
+#include "nodes/miscnodes.h"
+#define sf_soft_error(fcinfo, result, ...) ereturn((fcinfo)->context, (result), __VA_ARGS__)
+#else
+#define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
+#endif
+
 /* 18 reports name and version of a module in pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define SF_MODULE_MAGIC(name_, version_) \

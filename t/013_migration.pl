@@ -120,24 +120,27 @@ like(runs('shop', "EXPLAIN $by_time", 'a query by time'), qr/^(?!.*orders_2026).
 runs('shop', "INSERT INTO orders (id, item) SELECT from_id, name FROM snowflake_periods('2026-11-01', '2027-02-01', '1 month')", 'rows');
 is(runs('shop', recipe('partitions.md', qr/PARTITION BY HASH/) =~ s/; .*/ \\gexec/r, 'partitions made by hand'), '', 'run by psql');
 is($server->safe_psql('shop', "SELECT relkind FROM pg_class WHERE relname IN ('orders_2027_02', 'orders_2027_03')"), "p\np", 'are there');
-runs('shop', recipe('partitions.md', qr/^SET timezone.*create_partitions/ms), 'once a day');
-runs('shop', recipe('partitions.md', qr/DETACH PARTITION/), 'a period goes');
-runs('shop', recipe('partitions.md', qr/'DROP TABLE %s'/) =~ s/1 year';/-40 days' \\gexec/r, 'old periods go');
+runs('shop', recipe('partitions.md', qr/^SELECT \* FROM snowflake_create_partitions\('orders', date_trunc/m), 'once a day');
+runs('shop', recipe('partitions.md', qr/^ALTER TABLE orders DETACH/m), 'a period goes');
+runs('shop', recipe('partitions.md', qr/'DROP TABLE %s'/) =~ s/ CONCURRENTLY//r =~ s/1 year';/-40 days' \\gexec/r, 'old periods go');
 is($server->safe_psql('shop', 'SELECT min(item) FROM orders'),
 	$server->safe_psql('shop', q{SELECT min(name) FROM snowflake_periods('2026-12-01', '2027-02-01', '1 month') WHERE to_at > now() + interval '40 days'}),
 	'and no more than those');
 $server->safe_psql('postgres', 'CREATE DATABASE there');
 $server->safe_psql('there', q{
 	CREATE EXTENSION snowflake;
-	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
+	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text CHECK (item <> ''),
+		length integer GENERATED ALWAYS AS (length(item)) STORED);
 	INSERT INTO orders (id, item) VALUES (snowflake_boundary('2026-12-24', 'twitter'), 'a lamp');
 });
 my $log = -s $server->logfile;
 runs('there', "SET log_min_messages = debug1;\n" . recipe('partitions.md', qr/ATTACH PARTITION orders_before/), 'a table becomes a partition');
 log_matches($server, $log, qr/partition constraint for table "orders_before" is implied by existing constraints/, 'without being read');
 is($server->safe_psql('there', q{
-	SELECT * FROM snowflake_create_partitions('orders', '2027-01-01', '2027-02-01', '1 month');
 	INSERT INTO orders (id, item) VALUES (snowflake_boundary('2027-01-01', 'twitter'), 'a desk');
-	SELECT tableoid::regclass, item FROM orders ORDER BY id}), "orders_2027_01\norders_before|a lamp\norders_2027_01|a desk", 'and goes on');
+	SELECT tableoid::regclass, item, length FROM orders ORDER BY id}), "orders_before|a lamp|6\norders_2027_01|a desk|6", 'and goes on');
+my $stderr;
+$server->psql('there', q{INSERT INTO orders (id, item) VALUES (snowflake_boundary('2027-01-02', 'twitter'), '')}, stderr => \$stderr);
+like($stderr, qr/violates check constraint "orders_item_check"/, 'with its constraints');
 
 done_testing();

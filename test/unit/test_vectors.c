@@ -6,28 +6,8 @@
  */
 #include <stdlib.h>
 
+#include "csv.h"
 #include "layout.h"
-#include "tap.h"
-
-#define MAX_COLUMNS 8
-
-/* Cuts a line at its commas; returns how many columns it has. */
-static int
-split(char *line, char *columns[MAX_COLUMNS])
-{
-	int			count = 0;
-
-	line[strcspn(line, "\r\n")] = '\0';
-	while (count < MAX_COLUMNS)
-	{
-		columns[count++] = line;
-		line = strchr(line, ',');
-		if (line == NULL)
-			break;
-		*line++ = '\0';
-	}
-	return count;
-}
 
 static void
 check(const char *layout_name, int64_t id, const char *time, uint32_t machine, uint32_t sequence)
@@ -52,28 +32,6 @@ check(const char *layout_name, int64_t id, const char *time, uint32_t machine, u
 	is_int(sf_layout_compose(&layout, fields), id, "the ID composed again");
 }
 
-/* Calls check_row for each row behind the header; returns their number. */
-static int
-for_each_row(const char *path, void (*check_row) (char *columns[MAX_COLUMNS]))
-{
-	FILE	   *file = fopen(path, "r");
-	char		line[1024];
-	char	   *columns[MAX_COLUMNS];
-	int			rows = 0;
-
-	if (!ok(file != NULL, "%s opens", path))
-		return 0;
-	if (fgets(line, sizeof(line), file) == NULL)
-		ok(false, "%s has a header", path);
-	while (fgets(line, sizeof(line), file) != NULL)
-	{
-		if (ok(split(line, columns) >= 5, "row %d of %s", ++rows, path))
-			check_row(columns);
-	}
-	fclose(file);
-	return rows;
-}
-
 /* system,id,time,machine,sequence,source */
 static void
 check_known_id(char *columns[MAX_COLUMNS])
@@ -93,7 +51,7 @@ check_sonyflake(char *columns[MAX_COLUMNS])
 int
 main(void)
 {
-	is_int(for_each_row("test/vectors/known_ids.csv", check_known_id), 5, "known IDs");
-	is_int(for_each_row("test/vectors/sonyflake.csv", check_sonyflake), 41, "Sonyflake IDs");
+	is_int(for_each_row("test/vectors/known_ids.csv", 6, check_known_id), 5, "known IDs");
+	is_int(for_each_row("test/vectors/sonyflake.csv", 5, check_sonyflake), 41, "Sonyflake IDs");
 	return done_testing();
 }

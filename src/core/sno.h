@@ -1,0 +1,159 @@
+/*
+ * sno.h
+ *	  IDs of 80 bits: their fields, order and text.
+ *
+ * The format is that of github.com/muyo/sno.  From the top:
+ *
+ *	39 bits		units: 4 ms each, since 2010-01-01T00:00:00Z
+ *	 1 bit		tick-tock: which of two timelines, see sno_clock.h
+ *	 8 bits		metabyte: what the caller makes of it
+ *	16 bits		partition: who issued it
+ *	16 bits		sequence: within the unit
+ *
+ * An ID is its ten bytes, the highest first, so that bytes, text and time sort
+ * alike.
+ */
+#ifndef SF_SNO_H
+#define SF_SNO_H
+
+#include "layout.h"
+
+#define SF_SNO_SIZE			10
+#define SF_SNO_TEXT_LENGTH	16
+
+typedef struct SfSno
+{
+	unsigned char bytes[SF_SNO_SIZE];
+}			SfSno;
+
+typedef struct SfSnoFields
+{
+	uint64_t	units;			/* 39 bits */
+	bool		tick_tock;
+	uint8_t		metabyte;
+	uint16_t	partition;
+	uint16_t	sequence;
+}			SfSnoFields;
+
+/*
+ * The line of units and sequences as a layout, for all that works with ticks
+ * and positions.
+ */
+extern const SfLayout sf_sno_line;
+
+/* The upper 64 bits: all but the sequence. */
+static inline uint64_t
+sf_sno_upper(const SfSno * id)
+{
+	const unsigned char *b = id->bytes;
+
+	return (uint64_t) b[0] << 56 | (uint64_t) b[1] << 48 | (uint64_t) b[2] << 40 | (uint64_t) b[3] << 32 |
+		(uint64_t) b[4] << 24 | (uint64_t) b[5] << 16 | (uint64_t) b[6] << 8 | (uint64_t) b[7];
+}
+
+/* The lower 16 bits. */
+static inline uint16_t
+sf_sno_sequence(const SfSno * id)
+{
+	return (uint16_t) (id->bytes[8] << 8 | id->bytes[9]);
+}
+
+static inline SfSno
+sf_sno_of(uint64_t upper, uint16_t sequence)
+{
+	SfSno		id;
+
+	for (int i = 0; i < 8; i++)
+		id.bytes[i] = (unsigned char) (upper >> (56 - 8 * i));
+	id.bytes[8] = (unsigned char) (sequence >> 8);
+	id.bytes[9] = (unsigned char) sequence;
+	return id;
+}
+
+/* The ID of fields, whose units have 39 bits at most. */
+static inline SfSno
+sf_sno_compose(SfSnoFields fields)
+{
+	return sf_sno_of(fields.units << 25 | (uint64_t) fields.tick_tock << 24 |
+					 (uint64_t) fields.metabyte << 16 | fields.partition, fields.sequence);
+}
+
+static inline SfSnoFields
+sf_sno_decompose(const SfSno * id)
+{
+	uint64_t	upper = sf_sno_upper(id);
+	SfSnoFields fields;
+
+	fields.units = upper >> 25;
+	fields.tick_tock = (upper >> 24 & 1) != 0;
+	fields.metabyte = (uint8_t) (upper >> 16);
+	fields.partition = (uint16_t) upper;
+	fields.sequence = sf_sno_sequence(id);
+	return fields;
+}
+
+/* The time of an ID: when its unit begins. */
+static inline SfInstant
+sf_sno_instant(const SfSno * id)
+{
+	return sf_layout_tick_start(&sf_sno_line, sf_sno_upper(id) >> 25);
+}
+
+/* Less than, equal to or greater than 0, as a is to b. */
+static inline int
+sf_sno_compare(const SfSno * a, const SfSno * b)
+{
+	uint64_t	upper_a = sf_sno_upper(a);
+	uint64_t	upper_b = sf_sno_upper(b);
+
+	if (upper_a != upper_b)
+		return upper_a < upper_b ? -1 : 1;
+	return (int) sf_sno_sequence(a) - (int) sf_sno_sequence(b);
+}
+
+/*
+ * The ID that divides IDs at an instant: IDs whose time is before the instant
+ * are below it, all others are not.  Any instant is taken.  One at or before the
+ * epoch gives the least ID; one after the last unit gives the greatest, the only
+ * one that is then on the wrong side.
+ */
+extern SfSno sf_sno_boundary(SfInstant instant);
+
+/* Write the text of an ID: SF_SNO_TEXT_LENGTH characters, no zero at the end. */
+extern void sf_sno_to_text(const SfSno * id, char *text);
+
+/*
+ * Read such a text, in lower case.  Returns false, *id undefined, if one of the
+ * characters is none of 2 to 9 and a to x.
+ */
+extern bool sf_sno_from_text(const char *text, SfSno * id);
+
+/*
+ * A key of 64 bits by which to sort: keys are in the order of their IDs, but may be
+ * equal where these are not.
+ *
+ * The upper 64 bits of the ID would do, but for those that are issued fast: up to
+ * 65 536 of them differ in the sequence alone.  Since most of these have one
+ * metabyte and partition, those of a reference (the first ID of a sort, say) are taken
+ * out: after the 40 bits of the time come 24 that are the rank of metabyte and
+ * partition, halved, with 65 536 ranks between for the sequences of the reference.
+ */
+static inline uint64_t
+sf_sno_sort_key(const SfSno * id, const SfSno * reference)
+{
+	uint64_t	upper = sf_sno_upper(id);
+	uint32_t	rank = (uint32_t) upper & 0xffffff;
+	uint32_t	rank_of_reference = (uint32_t) sf_sno_upper(reference) & 0xffffff;
+	uint32_t	first = (rank_of_reference >> 1) + 1;
+	uint32_t	low;
+
+	if (rank == rank_of_reference)
+		low = first + sf_sno_sequence(id);
+	else if (rank < rank_of_reference)
+		low = rank >> 1;
+	else
+		low = first + 65536 + ((rank - rank_of_reference - 1) >> 1);
+	return (upper & ~UINT64_C(0xffffff)) | low;
+}
+
+#endif							/* SF_SNO_H */

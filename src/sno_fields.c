@@ -1,0 +1,131 @@
+/*
+ * sno_fields.c
+ *	  SQL functions that take values of type sno apart, and compose them.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/timestamp.h"
+
+#include "sno.h"
+
+PG_FUNCTION_INFO_V1(sno_decode);
+PG_FUNCTION_INFO_V1(sno_timestamp);
+PG_FUNCTION_INFO_V1(sno_metabyte);
+PG_FUNCTION_INFO_V1(sno_partition);
+PG_FUNCTION_INFO_V1(sno_sequence);
+PG_FUNCTION_INFO_V1(sno_tick_tock);
+PG_FUNCTION_INFO_V1(sno_encode);
+PG_FUNCTION_INFO_V1(sno_boundary);
+PG_FUNCTION_INFO_V1(sno_zero);
+
+Datum
+sno_decode(PG_FUNCTION_ARGS)
+{
+	const		SfSno *id = PG_GETARG_SNO(0);
+	SfSnoFields fields = sf_sno_decompose(id);
+	TupleDesc	descriptor;
+	Datum		values[5];
+	bool		nulls[5] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = TimestampTzGetDatum(sf_sno_instant(id));
+	values[1] = Int32GetDatum(fields.metabyte);
+	values[2] = Int32GetDatum(fields.partition);
+	values[3] = Int32GetDatum(fields.sequence);
+	values[4] = BoolGetDatum(fields.tick_tock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+}
+
+Datum
+sno_timestamp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TIMESTAMPTZ(sf_sno_instant(PG_GETARG_SNO(0)));
+}
+
+Datum
+sno_metabyte(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(sf_sno_decompose(PG_GETARG_SNO(0)).metabyte);
+}
+
+Datum
+sno_partition(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(sf_sno_decompose(PG_GETARG_SNO(0)).partition);
+}
+
+Datum
+sno_sequence(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(sf_sno_decompose(PG_GETARG_SNO(0)).sequence);
+}
+
+Datum
+sno_tick_tock(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(sf_sno_decompose(PG_GETARG_SNO(0)).tick_tock);
+}
+
+/* The units of a timestamptz argument. */
+static uint64
+units_argument(FunctionCallInfo fcinfo, int argno)
+{
+	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
+	int64		units = sf_layout_tick_floor(&sf_sno_line, created_at);
+	uint64		last = sf_layout_last_tick(&sf_sno_line);
+
+	if (units < 0 || (uint64) units > last)
+	{
+		/* timestamptz_to_str has one buffer; its use is copied out of it */
+		char	   *end = pstrdup(timestamptz_to_str(sf_layout_tick_start(&sf_sno_line, last)));
+
+		ereport(ERROR,
+				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				errmsg("timestamp is out of the range of type sno"),
+				errdetail("The range is from %s to %s.", timestamptz_to_str(sf_sno_line.epoch), end));
+	}
+	return (uint64) units;
+}
+
+/* An int4 argument that is the value of the named field, 0 to max. */
+static uint32
+field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int max)
+{
+	int32		value = PG_GETARG_INT32(argno);
+
+	if (value < 0 || value > max)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s %d is out of the range of type sno", name, value),
+				errdetail("It must be 0 to %d.", max));
+	return (uint32) value;
+}
+
+Datum
+sno_encode(PG_FUNCTION_ARGS)
+{
+	SfSnoFields fields;
+
+	fields.units = units_argument(fcinfo, 0);
+	fields.metabyte = (uint8) field_argument(fcinfo, 1, "metabyte", PG_UINT8_MAX);
+	fields.partition = (uint16) field_argument(fcinfo, 2, "partition", PG_UINT16_MAX);
+	fields.sequence = (uint16) field_argument(fcinfo, 3, "sequence", PG_UINT16_MAX);
+	fields.tick_tock = PG_GETARG_BOOL(4);
+	PG_RETURN_SNO(sf_sno_compose(fields));
+}
+
+Datum
+sno_boundary(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_sno_boundary(PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+Datum
+sno_zero(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_sno_of(0, 0));
+}

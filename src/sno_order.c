@@ -1,0 +1,151 @@
+/*
+ * sno_order.c
+ *	  The type sno compared, sorted and hashed.
+ *
+ * A sort works on keys of 64 bits (core/sno.h), and looks at the IDs themselves where
+ * keys are equal.  A key costs less than a comparison, so that keys are never given
+ * up, however many are equal.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "utils/sortsupport.h"
+
+#include "sno.h"
+
+PG_FUNCTION_INFO_V1(sno_lt);
+PG_FUNCTION_INFO_V1(sno_le);
+PG_FUNCTION_INFO_V1(sno_eq);
+PG_FUNCTION_INFO_V1(sno_ne);
+PG_FUNCTION_INFO_V1(sno_ge);
+PG_FUNCTION_INFO_V1(sno_gt);
+PG_FUNCTION_INFO_V1(sno_cmp);
+PG_FUNCTION_INFO_V1(sno_smaller);
+PG_FUNCTION_INFO_V1(sno_larger);
+PG_FUNCTION_INFO_V1(sno_sortsupport);
+PG_FUNCTION_INFO_V1(sno_hash);
+PG_FUNCTION_INFO_V1(sno_hash_extended);
+
+static inline int
+compare_arguments(FunctionCallInfo fcinfo)
+{
+	return sf_sno_compare(PG_GETARG_SNO(0), PG_GETARG_SNO(1));
+}
+
+Datum
+sno_lt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_arguments(fcinfo) < 0);
+}
+
+Datum
+sno_le(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_arguments(fcinfo) <= 0);
+}
+
+Datum
+sno_eq(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_arguments(fcinfo) == 0);
+}
+
+Datum
+sno_ne(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_arguments(fcinfo) != 0);
+}
+
+Datum
+sno_ge(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_arguments(fcinfo) >= 0);
+}
+
+Datum
+sno_gt(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(compare_arguments(fcinfo) > 0);
+}
+
+Datum
+sno_cmp(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT32(compare_arguments(fcinfo));
+}
+
+Datum
+sno_smaller(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(PG_GETARG_DATUM(compare_arguments(fcinfo) < 0 ? 0 : 1));
+}
+
+Datum
+sno_larger(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(PG_GETARG_DATUM(compare_arguments(fcinfo) > 0 ? 0 : 1));
+}
+
+static int
+compare_in_sort(Datum x, Datum y, SortSupport ssup)
+{
+	return sf_sno_compare(DatumGetSno(x), DatumGetSno(y));
+}
+
+#if SIZEOF_DATUM == 8
+
+/* The first ID of a sort is the reference of its keys. */
+static Datum
+sort_key(Datum original, SortSupport ssup)
+{
+	if (ssup->ssup_extra == NULL)
+	{
+		SfSno	   *reference = MemoryContextAlloc(ssup->ssup_cxt, sizeof(SfSno));
+
+		*reference = *DatumGetSno(original);
+		ssup->ssup_extra = reference;
+	}
+	return UInt64GetDatum(sf_sno_sort_key(DatumGetSno(original), ssup->ssup_extra));
+}
+
+static bool
+never_give_up(int count, SortSupport ssup)
+{
+	return false;
+}
+
+static void
+use_sort_keys(SortSupport ssup)
+{
+	ssup->comparator = ssup_datum_unsigned_cmp;
+	ssup->abbrev_converter = sort_key;
+	ssup->abbrev_abort = never_give_up;
+	ssup->abbrev_full_comparator = compare_in_sort;
+}
+
+#endif
+
+Datum
+sno_sortsupport(PG_FUNCTION_ARGS)
+{
+	SortSupport ssup = (SortSupport) PG_GETARG_POINTER(0);
+
+	ssup->comparator = compare_in_sort;
+#if SIZEOF_DATUM == 8
+	if (ssup->abbreviate)
+		use_sort_keys(ssup);
+#endif
+	PG_RETURN_VOID();
+}
+
+Datum
+sno_hash(PG_FUNCTION_ARGS)
+{
+	return hash_any(PG_GETARG_SNO(0)->bytes, SF_SNO_SIZE);
+}
+
+Datum
+sno_hash_extended(PG_FUNCTION_ARGS)
+{
+	return hash_any_extended(PG_GETARG_SNO(0)->bytes, SF_SNO_SIZE, PG_GETARG_INT64(1));
+}
