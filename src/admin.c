@@ -83,16 +83,16 @@ Datum
 snowflake_set_floor(PG_FUNCTION_ARGS)
 {
 	TimestampTz instant = PG_GETARG_TIMESTAMPTZ(0);
-	SfShared   *shared = sf_shared_required();
+	SfLine	   *line = &sf_shared_required()->lines[SF_LINE_BIGINT];
 	RepOriginId origin;
 	bool		moved;
 
 	PreventCommandDuringRecovery("snowflake_set_floor()");
-	check_instant(&shared->layout, instant);
-	origin = sf_register_find(&shared->layout);
-	if (sf_register_hold(origin, &shared->layout, true) != SF_REGISTER_HELD)
+	check_instant(&line->layout, instant);
+	origin = sf_register_find(&line->layout);
+	if (sf_register_hold(origin, &line->layout, true) != SF_REGISTER_HELD)
 		sf_register_report_missing();
-	moved = sf_ceiling_move(shared, origin, instant);
+	moved = sf_ceiling_move(line, origin, instant);
 	sf_register_release(origin);
 	if (!moved)
 		ereport(ERROR,

@@ -40,7 +40,7 @@ ceiling_instant(const SfLayout *layout, uint64 ceiling)
 }
 
 static void
-write_register(SfShared *shared, RepOriginId origin, SfInstant instant, bool back)
+write_register(SfLine *line, RepOriginId origin, SfInstant instant, bool back)
 {
 	instr_time	begin;
 	instr_time	time;
@@ -49,15 +49,15 @@ write_register(SfShared *shared, RepOriginId origin, SfInstant instant, bool bac
 	sf_register_write(origin, instant, back);
 	INSTR_TIME_SET_CURRENT(time);
 	INSTR_TIME_SUBTRACT(time, begin);
-	sf_stats_add(&shared->stats, SF_STAT_REGISTER_WRITES, 1);
-	sf_stats_add(&shared->stats, SF_STAT_REGISTER_WRITE_TIME,
+	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITES, 1);
+	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITE_TIME,
 				 (int64) INSTR_TIME_GET_MICROSEC(time));
 }
 
 static RepOriginId
-origin_of(SfShared *shared)
+origin_of(SfLine *line)
 {
-	return (RepOriginId) pg_atomic_read_u32(&shared->origin);
+	return (RepOriginId) pg_atomic_read_u32(&line->origin);
 }
 
 /*
@@ -65,19 +65,19 @@ origin_of(SfShared *shared)
  * checked is used, though it may be old by now: one that was not could be wrong.
  */
 static void
-raise_locked(SfShared *shared, RepOriginId origin, uint64 seen, TimestampTz now)
+raise_locked(SfLine *line, RepOriginId origin, uint64 seen, TimestampTz now)
 {
-	const SfLayout *layout = &shared->layout;
+	const SfLayout *layout = &line->layout;
 	uint64		ceiling;
 
-	if (pg_atomic_read_u64(&shared->ceiling) != seen || origin_of(shared) != origin)
+	if (pg_atomic_read_u64(&line->ceiling) != seen || origin_of(line) != origin)
 		return;
-	ceiling = sf_ceiling_next(layout, now, pg_atomic_read_u64(&shared->cursor));
+	ceiling = sf_ceiling_next(layout, now, pg_atomic_read_u64(&line->cursor));
 	if (ceiling <= seen)
 		return;
-	write_register(shared, origin, ceiling_instant(layout, ceiling), false);
+	write_register(line, origin, ceiling_instant(layout, ceiling), false);
 	pg_write_barrier();
-	pg_atomic_write_u64(&shared->ceiling, ceiling);
+	pg_atomic_write_u64(&line->ceiling, ceiling);
 }
 
 /*
@@ -85,48 +85,48 @@ raise_locked(SfShared *shared, RepOriginId origin, uint64 seen, TimestampTz now)
  * where it is.  Until then nothing is issued.
  */
 static void
-reopen(SfShared *shared, RepOriginId gone, uint32 machine_id)
+reopen(SfLine *line, RepOriginId gone, uint32 machine_id)
 {
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	if (origin_of(shared) == gone)
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	if (origin_of(line) == gone)
 	{
-		pg_atomic_write_u64(&shared->ceiling, 0);
-		pg_atomic_fetch_add_u32(&shared->generation, 1);
-		pg_atomic_write_u32(&shared->origin, InvalidRepOriginId);
+		pg_atomic_write_u64(&line->ceiling, 0);
+		pg_atomic_fetch_add_u32(&line->generation, 1);
+		pg_atomic_write_u32(&line->origin, InvalidRepOriginId);
 	}
-	LWLockRelease(shared->lock);
-	sf_ceiling_open(shared, machine_id);
+	LWLockRelease(line->lock);
+	sf_ceiling_open(line, machine_id);
 }
 
 bool
-sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen, TimestampTz now)
+sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, TimestampTz now)
 {
-	RepOriginId origin = origin_of(shared);
+	RepOriginId origin = origin_of(line);
 
-	switch (sf_register_hold(origin, &shared->layout, false))
+	switch (sf_register_hold(origin, &line->layout, false))
 	{
 		case SF_REGISTER_HELD:
 			break;
 		case SF_REGISTER_BUSY:
 			return false;
 		case SF_REGISTER_GONE:
-			reopen(shared, origin, machine_id);
+			reopen(line, origin, machine_id);
 			return true;
 	}
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	raise_locked(shared, origin, seen, now);
-	LWLockRelease(shared->lock);
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	raise_locked(line, origin, seen, now);
+	LWLockRelease(line->lock);
 	sf_register_release(origin);
 	return true;
 }
 
 static void
-report_no_raise(SfShared *shared, uint64 ceiling)
+report_no_raise(SfLine *line, uint64 ceiling)
 {
 	ereport(LOG,
 			errmsg("no more Snowflake IDs can be reserved: their register is missing"),
 			errdetail("This server goes on until its IDs reach %s.",
-					  timestamptz_to_str(ceiling_instant(&shared->layout, ceiling))),
+					  timestamptz_to_str(ceiling_instant(&line->layout, ceiling))),
 			errhint("Make it anew by \"SELECT snowflake_make_register()\"."),
 			errhidestmt(true));
 }
@@ -135,29 +135,29 @@ report_no_raise(SfShared *shared, uint64 ceiling)
 #define RETRY_AFTER		10000	/* us */
 
 void
-sf_ceiling_raise_early(SfShared *shared, uint64 seen, TimestampTz now)
+sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 {
 	static TimestampTz tried = 0;
-	RepOriginId origin = origin_of(shared);
+	RepOriginId origin = origin_of(line);
 
 	if (now >= tried && now < tried + RETRY_AFTER)
 		return;
 	tried = now;
-	switch (sf_register_hold(origin, &shared->layout, false))
+	switch (sf_register_hold(origin, &line->layout, false))
 	{
 		case SF_REGISTER_HELD:
 			break;
 		case SF_REGISTER_BUSY:
 			return;
 		case SF_REGISTER_GONE:
-			if (sf_log_allowed(&shared->raise_logged))
-				report_no_raise(shared, seen);
+			if (sf_log_allowed(&line->raise_logged))
+				report_no_raise(line, seen);
 			return;
 	}
-	if (LWLockConditionalAcquire(shared->lock, LW_EXCLUSIVE))
+	if (LWLockConditionalAcquire(line->lock, LW_EXCLUSIVE))
 	{
-		raise_locked(shared, origin, seen, now);
-		LWLockRelease(shared->lock);
+		raise_locked(line, origin, seen, now);
+		LWLockRelease(line->lock);
 	}
 	sf_register_release(origin);
 }
@@ -168,47 +168,47 @@ sf_ceiling_raise_early(SfShared *shared, uint64 seen, TimestampTz now)
  * others may be moving it.  Returns the time from which on IDs are issued.
  */
 static SfInstant
-open_locked(SfShared *shared, RepOriginId origin)
+open_locked(SfLine *line, RepOriginId origin)
 {
-	const SfLayout *layout = &shared->layout;
+	const SfLayout *layout = &line->layout;
 	uint64		position = sf_position_at(layout, sf_register_read(origin));
-	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
 
 	while (cursor < position &&
-		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
+		   !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, position))
 		;
 	position = Max(cursor, position);
-	pg_atomic_write_u64(&shared->ceiling, position);
-	pg_atomic_write_u64(&shared->floor, (uint64) ceiling_instant(layout, position));
+	pg_atomic_write_u64(&line->ceiling, position);
+	pg_atomic_write_u64(&line->floor, (uint64) ceiling_instant(layout, position));
 	pg_write_barrier();
-	pg_atomic_write_u32(&shared->origin, origin);
+	pg_atomic_write_u32(&line->origin, origin);
 	return ceiling_instant(layout, position);
 }
 
 void
-sf_ceiling_open(SfShared *shared, uint32 machine_id)
+sf_ceiling_open(SfLine *line, uint32 machine_id)
 {
 	RepOriginId origin;
 	SfInstant	floor = 0;
 	bool		opened = false;
 
-	if (likely(origin_of(shared) != InvalidRepOriginId))
+	if (likely(origin_of(line) != InvalidRepOriginId))
 	{
 		pg_read_barrier();		/* cursor and ceiling were written before it */
 		return;
 	}
-	origin = sf_register_find(&shared->layout);
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	if (origin_of(shared) == InvalidRepOriginId)
+	origin = sf_register_find(&line->layout);
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	if (origin_of(line) == InvalidRepOriginId)
 	{
-		floor = open_locked(shared, origin);
+		floor = open_locked(line, origin);
 		opened = true;
 	}
-	LWLockRelease(shared->lock);
+	LWLockRelease(line->lock);
 	if (opened)
 		ereport(LOG,
 				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
-					   machine_id, sf_settings_layout_text(), timestamptz_to_str(floor)),
+					   machine_id, sf_line_layout_text(line), timestamptz_to_str(floor)),
 				errhidestmt(true));
 }
 
@@ -219,18 +219,18 @@ sf_ceiling_open(SfShared *shared, uint32 machine_id)
  * have been made anew since.
  */
 static void
-move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
+move_forth(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
-	SfInstant	reserved = ceiling_instant(&shared->layout, pg_atomic_read_u64(&shared->ceiling));
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	SfInstant	reserved = ceiling_instant(&line->layout, pg_atomic_read_u64(&line->ceiling));
 
-	write_register(shared, origin, Max(instant, reserved), false);
+	write_register(line, origin, Max(instant, reserved), false);
 	while (cursor < position &&
-		   !pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
+		   !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, position))
 		;
-	pg_atomic_fetch_add_u32(&shared->generation, 1);
-	if (pg_atomic_read_u64(&shared->ceiling) < position)
-		pg_atomic_write_u64(&shared->ceiling, position);
+	pg_atomic_fetch_add_u32(&line->generation, 1);
+	if (pg_atomic_read_u64(&line->ceiling) < position)
+		pg_atomic_write_u64(&line->ceiling, position);
 }
 
 /*
@@ -243,40 +243,40 @@ move_forth(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 posit
  * generation and not yet returned, is of the old line.
  */
 static bool
-move_back(SfShared *shared, RepOriginId origin, SfInstant instant, uint64 position)
+move_back(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	const SfLayout *layout = &shared->layout;
-	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
+	const SfLayout *layout = &line->layout;
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
 
 	if (ceiling_instant(layout, cursor) - instant <= sf_ceiling_reserve(layout))
 		return false;
-	write_register(shared, origin, instant, true);
-	pg_atomic_write_u64(&shared->ceiling, 0);
+	write_register(line, origin, instant, true);
+	pg_atomic_write_u64(&line->ceiling, 0);
 	pg_memory_barrier();
-	while (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, position))
+	while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, position))
 		;
-	pg_atomic_fetch_add_u32(&shared->generation, 1);
-	pg_atomic_write_u64(&shared->ceiling, position);
+	pg_atomic_fetch_add_u32(&line->generation, 1);
+	pg_atomic_write_u64(&line->ceiling, position);
 	return true;
 }
 
 bool
-sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant)
+sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 {
-	uint64		position = sf_position_at(&shared->layout, instant);
+	uint64		position = sf_position_at(&line->layout, instant);
 	uint64		cursor;
 	bool		moved = true;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	cursor = pg_atomic_read_u64(&shared->cursor);
-	if (cursor == 0 && origin_of(shared) == InvalidRepOriginId) /* not opened yet */
-		write_register(shared, origin, instant, true);
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	cursor = pg_atomic_read_u64(&line->cursor);
+	if (cursor == 0 && origin_of(line) == InvalidRepOriginId)	/* not opened yet */
+		write_register(line, origin, instant, true);
 	else if (position > cursor)
-		move_forth(shared, origin, instant, position);
+		move_forth(line, origin, instant, position);
 	else
-		moved = move_back(shared, origin, instant, position);
+		moved = move_back(line, origin, instant, position);
 	if (moved)
-		pg_atomic_write_u64(&shared->floor, (uint64) ceiling_instant(&shared->layout, position));
-	LWLockRelease(shared->lock);
+		pg_atomic_write_u64(&line->floor, (uint64) ceiling_instant(&line->layout, position));
+	LWLockRelease(line->lock);
 	return moved;
 }

@@ -6,7 +6,7 @@
 #define SF_CEILING_H
 
 #include "register.h"
-#include "shared.h"
+#include "line.h"
 
 /*
  * Open the line, if that has not been done in this run of the server: from here
@@ -15,7 +15,7 @@
  * Raises object_not_in_prerequisite_state when the register does not allow it
  * (sf_register_find).
  */
-extern void sf_ceiling_open(SfShared *shared, uint32 machine_id);
+extern void sf_ceiling_open(SfLine *line, uint32 machine_id);
 
 /*
  * Try to raise the ceiling that a lease was refused for; the caller looks again.
@@ -25,7 +25,7 @@ extern void sf_ceiling_open(SfShared *shared, uint32 machine_id);
  * Raises object_not_in_prerequisite_state when the register is gone, and
  * object_in_use when a session has acquired it as its own origin.
  */
-extern bool sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen, TimestampTz now);
+extern bool sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, TimestampTz now);
 
 /*
  * Raise a ceiling that is near, unless somebody is about it: there is time until
@@ -34,13 +34,13 @@ extern bool sf_ceiling_raise(SfShared *shared, uint32 machine_id, uint64 seen, T
  *
  * Raises object_in_use when a session has acquired the register.
  */
-extern void sf_ceiling_raise_early(SfShared *shared, uint64 seen, TimestampTz now);
+extern void sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now);
 
 /*
  * Move the line to the first tick that does not begin before an instant.  The
  * register is held.  Returns false, and moves nothing, if that would be back by
  * less than what a raise reserves.
  */
-extern bool sf_ceiling_move(SfShared *shared, RepOriginId origin, SfInstant instant);
+extern bool sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant);
 
 #endif							/* SF_CEILING_H */

@@ -38,6 +38,7 @@
 #include "clock.h"
 #include "log_limit.h"
 #include "settings.h"
+#include "shared.h"
 
 #ifdef CLOCK_BOOTTIME
 #define BOOT_CLOCK CLOCK_BOOTTIME
@@ -74,11 +75,11 @@ is_too_far(int64 distance)
 
 /* The time up to which the line is reserved. */
 static TimestampTz
-line_end(SfShared *shared)
+line_end(SfLine *line)
 {
-	return sf_layout_tick_start(&shared->layout,
-								sf_position_tick(&shared->layout,
-												 pg_atomic_read_u64(&shared->ceiling)));
+	return sf_layout_tick_start(&line->layout,
+								sf_position_tick(&line->layout,
+												 pg_atomic_read_u64(&line->ceiling)));
 }
 
 static void
@@ -94,11 +95,11 @@ report_jump(int64 jump)
 }
 
 static void
-report_regression(SfShared *shared, int64 step)
+report_regression(SfLine *line, int64 step)
 {
-	uint64		cursor = pg_atomic_read_u64(&shared->cursor);
-	TimestampTz next = sf_layout_tick_start(&shared->layout,
-											sf_position_tick(&shared->layout, cursor));
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	TimestampTz next = sf_layout_tick_start(&line->layout,
+											sf_position_tick(&line->layout, cursor));
 
 	ereport(LOG,
 			errmsg("the clock of this server has stepped back by %lld.%03d s",
@@ -110,9 +111,9 @@ report_regression(SfShared *shared, int64 step)
 }
 
 static void
-note_reading(SfShared *shared, TimestampTz now)
+note_reading(SfLine *line, TimestampTz now)
 {
-	uint64		latest = pg_atomic_read_u64(&shared->latest_clock);
+	uint64		latest = pg_atomic_read_u64(&line->latest_clock);
 	bool		first = latest == SF_CLOCK_NOT_SEEN;
 	int64		step;
 
@@ -120,21 +121,22 @@ note_reading(SfShared *shared, TimestampTz now)
 		return;
 	pg_read_barrier();
 	now = GetCurrentTimestamp();
-	if (!pg_atomic_compare_exchange_u64(&shared->latest_clock, &latest, (uint64) now) ||
+	if (!pg_atomic_compare_exchange_u64(&line->latest_clock, &latest, (uint64) now) ||
 		first || now >= (TimestampTz) latest)
 		return;
 	step = (TimestampTz) latest - now;
-	sf_stats_add(&shared->stats, SF_STAT_CLOCK_REGRESSIONS, 1);
-	sf_stats_raise(&shared->stats, SF_STAT_MAX_REGRESSION, (uint64) step);
-	if (sf_log_allowed(&shared->regression_logged))
-		report_regression(shared, step);
+	sf_stats_add(&line->stats, SF_STAT_CLOCK_REGRESSIONS, 1);
+	sf_stats_raise(&line->stats, SF_STAT_MAX_REGRESSION, (uint64) step);
+	if (sf_log_allowed(&line->regression_logged))
+		report_regression(line, step);
 }
 
 static void
-check_jump(SfShared *shared, TimestampTz now)
+check_jump(SfLine *line, TimestampTz now)
 {
 	int64		current = difference(now);
-	uint64		seen = pg_atomic_read_u64(&shared->clock_difference);
+	pg_atomic_uint64 *believed = &sf_shared_required()->clock_difference;
+	uint64		seen = pg_atomic_read_u64(believed);
 
 	for (;;)
 	{
@@ -143,19 +145,18 @@ check_jump(SfShared *shared, TimestampTz now)
 		if (jump <= WORTH_KEEPING)
 			return;
 		if (sf_max_clock_step > 0 && is_too_far(jump) &&
-			is_too_far(now - line_end(shared)) && !is_too_far(line_end(shared) - (now - jump)))
+			is_too_far(now - line_end(line)) && !is_too_far(line_end(line) - (now - jump)))
 			report_jump(jump);
-		if (pg_atomic_compare_exchange_u64(&shared->clock_difference, &seen,
-										   (uint64) current))
+		if (pg_atomic_compare_exchange_u64(believed, &seen, (uint64) current))
 			return;
 	}
 }
 
 void
-sf_clock_check(SfShared *shared, TimestampTz now)
+sf_clock_check(SfLine *line, TimestampTz now)
 {
-	check_jump(shared, now);
-	note_reading(shared, now);
+	check_jump(line, now);
+	note_reading(line, now);
 }
 
 int64

@@ -87,12 +87,12 @@ take_in_hand(const SfLayout *layout, uint32 machine_id, const SfLease *lease, ui
 }
 
 static void
-count_lease(SfShared *shared, const SfLeaseTerms *terms, const SfLease *lease)
+count_lease(SfLine *line, const SfLeaseTerms *terms, const SfLease *lease)
 {
-	sf_stats_add(&shared->stats, SF_STAT_LEASES, 1);
-	sf_stats_add(&shared->stats, SF_STAT_IDS_LEASED, (int64) (lease->end - lease->start));
+	sf_stats_add(&line->stats, SF_STAT_LEASES, 1);
+	sf_stats_add(&line->stats, SF_STAT_IDS_LEASED, (int64) (lease->end - lease->start));
 	if (sf_lease_ends_tick(terms, lease))
-		sf_overflow_count(shared, lease->tick);
+		sf_overflow_count(line, lease->tick);
 }
 
 static void
@@ -112,30 +112,31 @@ static void
 take_lease(TimestampTz now)
 {
 	SfShared   *shared = sf_shared_required();
-	const SfLayout *layout = &shared->layout;
+	SfLine	   *line = &shared->lines[SF_LINE_BIGINT];
+	const SfLayout *layout = &line->layout;
 	uint32		machine_id;
 	SfWait		wait = {0};
 	SfLeaseTerms terms = {.layout = layout};
 
 	PreventCommandDuringRecovery("snowflake_nextval()");
 	machine_id = sf_machine_id(shared);
-	sf_ceiling_open(shared, machine_id);
-	terms.range = sf_sequence_range_within(layout, shared->range);
+	sf_ceiling_open(line, machine_id);
+	terms.range = sf_sequence_range_within(layout, line->range);
 	terms.size = wanted_size(terms.range, now);
 
 	for (;;)
 	{
-		uint32		generation = pg_atomic_read_u32(&shared->generation);
+		uint32		generation = pg_atomic_read_u32(&line->generation);
 		uint64		cursor;
 		SfLease		lease;
 
 		/* In this order: see move_back in ceiling.c. */
 		pg_read_barrier();
-		cursor = pg_atomic_read_u64(&shared->cursor);
+		cursor = pg_atomic_read_u64(&line->cursor);
 		pg_read_barrier();
-		terms.ceiling = pg_atomic_read_u64(&shared->ceiling);
+		terms.ceiling = pg_atomic_read_u64(&line->ceiling);
 
-		sf_clock_check(shared, now);
+		sf_clock_check(line, now);
 		terms.now_tick = sf_layout_tick_floor(layout, now);
 		terms.last_allowed_tick =
 			sf_layout_tick_floor(layout, now + (int64) sf_max_ahead * 1000);
@@ -146,24 +147,24 @@ take_lease(TimestampTz now)
 		switch (sf_lease_next(&terms, cursor, &lease))
 		{
 			case SF_LEASE_OK:
-				if (!pg_atomic_compare_exchange_u64(&shared->cursor, &cursor, lease.end))
+				if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, lease.end))
 					break;		/* somebody was faster; look again */
-				if (pg_atomic_read_u32(&shared->generation) != generation)
+				if (pg_atomic_read_u32(&line->generation) != generation)
 					break;		/* of a line that is no more; it is lost */
 				take_in_hand(layout, machine_id, &lease, terms.size);
 				hand.generation = generation;
-				hand.line_generation = &shared->generation;
-				count_lease(shared, &terms, &lease);
+				hand.line_generation = &line->generation;
+				count_lease(line, &terms, &lease);
 				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
-					sf_ceiling_raise_early(shared, terms.ceiling, now);
+					sf_ceiling_raise_early(line, terms.ceiling, now);
 				return;
 			case SF_LEASE_AHEAD:
-				sf_wait_for_clock(shared, &wait, sf_layout_tick_start(layout, lease.tick) -
+				sf_wait_for_clock(line, &wait, sf_layout_tick_start(layout, lease.tick) -
 								  (int64) sf_max_ahead * 1000);
 				break;
 			case SF_LEASE_AT_CEILING:
-				if (!sf_ceiling_raise(shared, machine_id, terms.ceiling, now))
-					sf_wait_for_register(shared, &wait);
+				if (!sf_ceiling_raise(line, machine_id, terms.ceiling, now))
+					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
 				report_exhausted(layout);

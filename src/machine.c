@@ -87,10 +87,10 @@ sf_machine_id(SfShared *shared)
 		return pinned;
 	configured = (int) pg_atomic_read_u32(&shared->configured_machine_id);
 	sf_settings_fit(configured, ERROR);
-	if (shared->layout.machine_bits == 0)
+	if (sf_layout_in_force()->machine_bits == 0)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
-		report_unset(&shared->layout);
+		report_unset(sf_layout_in_force());
 
 	/* Whoever comes first decides; a failed swap tells us what he wrote. */
 	if (pg_atomic_compare_exchange_u32(&shared->machine_id, &pinned,

@@ -18,36 +18,36 @@
 #include "settings.h"
 
 static void
-report_overflow(SfShared *shared)
+report_overflow(SfLine *line)
 {
-	SfSequenceRange range = sf_sequence_range_within(&shared->layout, shared->range);
+	SfSequenceRange range = sf_sequence_range_within(&line->layout, line->range);
 
 	ereport(LOG,
 			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
-				   sf_settings_layout_text()),
+				   sf_line_layout_text(line)),
 			errdetail("This server has %u IDs in each tick of %lld us. Callers who ask for more wait.",
-					  range.max - range.min + 1, (long long) shared->layout.tick_length),
+					  range.max - range.min + 1, (long long) line->layout.tick_length),
 			errhint("A layout with more sequence bits has more IDs. The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most."),
 			errhidestmt(true));
 }
 
 void
-sf_overflow_count(SfShared *shared, uint64 tick)
+sf_overflow_count(SfLine *line, uint64 tick)
 {
-	uint64		second = USECS_PER_SEC / shared->layout.tick_length;
-	uint64		begin = pg_atomic_read_u64(&shared->overflow_begin);
+	uint64		second = USECS_PER_SEC / line->layout.tick_length;
+	uint64		begin = pg_atomic_read_u64(&line->overflow_begin);
 	uint64		used;
 
-	sf_stats_add(&shared->stats, SF_STAT_OVERFLOW_TICKS, 1);
-	pg_atomic_fetch_add_u64(&shared->overflow_ticks, 1);
+	sf_stats_add(&line->stats, SF_STAT_OVERFLOW_TICKS, 1);
+	pg_atomic_fetch_add_u64(&line->overflow_ticks, 1);
 
 	/* It is before the beginning if the line was moved back. */
 	if (tick >= begin && tick < begin + second)
 		return;
-	if (!pg_atomic_compare_exchange_u64(&shared->overflow_begin, &begin, tick))
+	if (!pg_atomic_compare_exchange_u64(&line->overflow_begin, &begin, tick))
 		return;
-	used = pg_atomic_exchange_u64(&shared->overflow_ticks, 0);
+	used = pg_atomic_exchange_u64(&line->overflow_ticks, 0);
 	if (tick > begin && used * 10 >= (tick - begin) * 9 &&
-		sf_log_allowed(&shared->overflow_logged))
-		report_overflow(shared);
+		sf_log_allowed(&line->overflow_logged))
+		report_overflow(line);
 }

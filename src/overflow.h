@@ -5,12 +5,12 @@
 #ifndef SF_OVERFLOW_H
 #define SF_OVERFLOW_H
 
-#include "shared.h"
+#include "line.h"
 
 /*
  * Count a tick, all of whose sequence numbers have been leased, and log, once a
  * minute at most, that nearly all ticks of a second were.
  */
-extern void sf_overflow_count(SfShared *shared, uint64 tick);
+extern void sf_overflow_count(SfLine *line, uint64 tick);
 
 #endif							/* SF_OVERFLOW_H */

@@ -9,7 +9,6 @@
 
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
-#include "replication/origin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
@@ -30,31 +29,20 @@ request_shared(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SfShared)));
-	RequestNamedLWLockTranche("snowflake", 1);
+	RequestNamedLWLockTranche("snowflake", SF_LINE_COUNT);
 }
 
 static void
 fill_shared(void)
 {
+	LWLockPadded *locks = GetNamedLWLockTranche("snowflake");
+
 	memset(shared, 0, sizeof(*shared));
-	shared->layout = *sf_settings_layout();
-	shared->range = sf_settings_sequence_range();
-	shared->lock = &GetNamedLWLockTranche("snowflake")->lock;
 	pg_atomic_init_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
 	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
-	pg_atomic_init_u32(&shared->origin, InvalidRepOriginId);
-	pg_atomic_init_u32(&shared->generation, 0);
 	pg_atomic_init_u64(&shared->clock_difference, (uint64) sf_clock_difference());
-	pg_atomic_init_u64(&shared->latest_clock, SF_CLOCK_NOT_SEEN);
-	pg_atomic_init_u64(&shared->floor, 0);
-	pg_atomic_init_u64(&shared->overflow_begin, 0);
-	pg_atomic_init_u64(&shared->overflow_ticks, 0);
-	pg_atomic_init_u64(&shared->regression_logged, 0);
-	pg_atomic_init_u64(&shared->overflow_logged, 0);
-	pg_atomic_init_u64(&shared->raise_logged, 0);
-	pg_atomic_init_u64(&shared->ceiling, 0);
-	pg_atomic_init_u64(&shared->cursor, 0);
-	sf_stats_init(&shared->stats);
+	sf_line_init(&shared->lines[SF_LINE_BIGINT], SF_LINE_BIGINT, sf_settings_layout(),
+				 sf_settings_sequence_range(), &locks[SF_LINE_BIGINT].lock);
 }
 
 static void
@@ -120,5 +108,5 @@ sf_shared_required(void)
 const SfLayout *
 sf_layout_in_force(void)
 {
-	return shared ? &shared->layout : sf_settings_layout();
+	return shared ? &shared->lines[SF_LINE_BIGINT].layout : sf_settings_layout();
 }

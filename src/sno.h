@@ -18,7 +18,7 @@ DatumGetSno(Datum datum)
 
 /* The datum of an ID that the caller keeps. */
 static inline Datum
-SnoGetDatum(const SfSno * id)
+SnoGetDatum(const SfSno *id)
 {
 	return PointerGetDatum(id);
 }

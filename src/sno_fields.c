@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(sno_zero);
 Datum
 sno_decode(PG_FUNCTION_ARGS)
 {
-	const		SfSno *id = PG_GETARG_SNO(0);
+	const SfSno *id = PG_GETARG_SNO(0);
 	SfSnoFields fields = sf_sno_decompose(id);
 	TupleDesc	descriptor;
 	Datum		values[5];

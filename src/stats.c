@@ -81,18 +81,18 @@ add_machine_id(StatRow *row, SfShared *shared)
 }
 
 static TimestampTz
-position_time(SfShared *shared, pg_atomic_uint64 *position)
+position_time(SfLine *line, pg_atomic_uint64 *position)
 {
-	return sf_layout_tick_start(&shared->layout,
-								sf_position_tick(&shared->layout,
+	return sf_layout_tick_start(&line->layout,
+								sf_position_tick(&line->layout,
 												 pg_atomic_read_u64(position)));
 }
 
 /* Where the line is: nowhere, until the first ID in this run of the server. */
 static void
-add_line(StatRow *row, SfShared *shared)
+add_line(StatRow *row, SfLine *line)
 {
-	if (pg_atomic_read_u32(&shared->origin) == 0)
+	if (pg_atomic_read_u32(&line->origin) == 0)
 	{
 		add_null(row);
 		add_null(row);
@@ -100,20 +100,20 @@ add_line(StatRow *row, SfShared *shared)
 		return;
 	}
 	pg_read_barrier();			/* written before it */
-	add_interval(row, Max(position_time(shared, &shared->cursor) - GetCurrentTimestamp(), 0));
-	add(row, TimestampTzGetDatum(position_time(shared, &shared->ceiling)));
-	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&shared->floor)));
+	add_interval(row, Max(position_time(line, &line->cursor) - GetCurrentTimestamp(), 0));
+	add(row, TimestampTzGetDatum(position_time(line, &line->ceiling)));
+	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&line->floor)));
 }
 
 static void
-fill_row(StatRow *row, SfShared *shared)
+fill_row(StatRow *row, SfShared *shared, SfLine *line)
 {
-	const SfLayout *layout = &shared->layout;
-	SfStats    *stats = &shared->stats;
+	const SfLayout *layout = &line->layout;
+	SfStats    *stats = &line->stats;
 
 	add(row, CStringGetTextDatum("bigint"));
 	add_machine_id(row, shared);
-	add(row, CStringGetTextDatum(sf_settings_layout_text()));
+	add(row, CStringGetTextDatum(sf_line_layout_text(line)));
 	add_count(row, stats, SF_STAT_LEASES);
 	add_count(row, stats, SF_STAT_IDS_LEASED);
 	add_count(row, stats, SF_STAT_OVERFLOW_TICKS);
@@ -121,7 +121,7 @@ fill_row(StatRow *row, SfShared *shared)
 	add_time(row, stats, SF_STAT_WAIT_TIME);
 	add_count(row, stats, SF_STAT_CLOCK_REGRESSIONS);
 	add_interval(row, number(stats, SF_STAT_MAX_REGRESSION));
-	add_line(row, shared);
+	add_line(row, line);
 	add_count(row, stats, SF_STAT_REGISTER_WRITES);
 	add_time(row, stats, SF_STAT_REGISTER_WRITE_TIME);
 	add(row, TimestampTzGetDatum(sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1)));
@@ -136,7 +136,7 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 	StatRow		row = {0};
 
 	InitMaterializedSRF(fcinfo, 0);
-	fill_row(&row, shared);
+	fill_row(&row, shared, &shared->lines[SF_LINE_BIGINT]);
 	tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	return (Datum) 0;
 }
@@ -144,7 +144,7 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 Datum
 pg_stat_snowflake_reset(PG_FUNCTION_ARGS)
 {
-	SfStats    *stats = &sf_shared_required()->stats;
+	SfStats    *stats = &sf_shared_required()->lines[SF_LINE_BIGINT].stats;
 
 	for (int i = 0; i < SF_STAT_COUNT; i++)
 		pg_atomic_write_u64(&stats->numbers[i], 0);

@@ -94,13 +94,13 @@ sleep_slice(int64 remaining)
 }
 
 static void
-begin(SfShared *shared, SfWait *wait)
+begin(SfLine *line, SfWait *wait)
 {
 	if (wait->begun)
 		return;
 	wait->begun = true;
 	INSTR_TIME_SET_CURRENT(wait->since);
-	sf_stats_add(&shared->stats, SF_STAT_WAITS, 1);
+	sf_stats_add(&line->stats, SF_STAT_WAITS, 1);
 }
 
 /* Microseconds that this ID may still wait for. */
@@ -113,17 +113,17 @@ left(const SfWait *wait)
 }
 
 static void
-sleep_and_count(SfShared *shared, int64 remaining)
+sleep_and_count(SfLine *line, int64 remaining)
 {
 	instr_time	before;
 
 	INSTR_TIME_SET_CURRENT(before);
 	sleep_slice(remaining);
-	sf_stats_add(&shared->stats, SF_STAT_WAIT_TIME, since(before));
+	sf_stats_add(&line->stats, SF_STAT_WAIT_TIME, since(before));
 }
 
 void
-sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant)
+sf_wait_for_clock(SfLine *line, SfWait *wait, TimestampTz instant)
 {
 	int64		missing = instant - GetCurrentTimestamp();
 	int64		slack = Min((int64) sf_max_ahead * 1000 / 2, MAX_SLACK);
@@ -131,21 +131,21 @@ sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant)
 
 	if (missing <= 0)
 		return;
-	begin(shared, wait);
+	begin(line, wait);
 	if (left(wait) <= 0)
 		report_too_long(missing);
 	remaining = Min(remaining, left(wait));
 	if (remaining >= TIMER_SLACK)
-		sleep_and_count(shared, remaining);
+		sleep_and_count(line, remaining);
 	CHECK_FOR_INTERRUPTS();
 }
 
 void
-sf_wait_for_register(SfShared *shared, SfWait *wait)
+sf_wait_for_register(SfLine *line, SfWait *wait)
 {
-	begin(shared, wait);
+	begin(line, wait);
 	if (left(wait) <= 0)
 		report_locked();
-	sleep_and_count(shared, REGISTER_SLICE);
+	sleep_and_count(line, REGISTER_SLICE);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -10,7 +10,7 @@
 #include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
-#include "shared.h"
+#include "line.h"
 
 /* The wait of one ID; all zero before it begins. */
 typedef struct SfWait
@@ -27,7 +27,7 @@ typedef struct SfWait
  * Raises configuration_limit_exceeded when this ID has waited for
  * snowflake.max_wait already.
  */
-extern void sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instant);
+extern void sf_wait_for_clock(SfLine *line, SfWait *wait, TimestampTz instant);
 
 /*
  * Wait a moment for whoever has locked the register, on the same terms; the caller
@@ -35,6 +35,6 @@ extern void sf_wait_for_clock(SfShared *shared, SfWait *wait, TimestampTz instan
  *
  * Raises lock_not_available when this ID has waited for snowflake.max_wait already.
  */
-extern void sf_wait_for_register(SfShared *shared, SfWait *wait);
+extern void sf_wait_for_register(SfLine *line, SfWait *wait);
 
 #endif							/* SF_WAIT_H */

@@ -95,7 +95,7 @@ store(uint64_t number, unsigned char *bytes, int count)
 }
 
 void
-sf_sno_to_text(const SfSno * id, char *text)
+sf_sno_to_text(const SfSno *id, char *text)
 {
 	store(characters_of(spread(load(id->bytes, HALF_SIZE))), (unsigned char *) text, 8);
 	store(characters_of(spread(load(id->bytes + HALF_SIZE, HALF_SIZE))), (unsigned char *) text + 8, 8);
@@ -103,7 +103,7 @@ sf_sno_to_text(const SfSno * id, char *text)
 
 /* What is no character of the alphabet is not what its value is written as. */
 bool
-sf_sno_from_text(const char *text, SfSno * id)
+sf_sno_from_text(const char *text, SfSno *id)
 {
 	uint64_t	first = load((const unsigned char *) text, 8);
 	uint64_t	second = load((const unsigned char *) text + 8, 8);

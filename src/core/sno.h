@@ -24,7 +24,7 @@
 typedef struct SfSno
 {
 	unsigned char bytes[SF_SNO_SIZE];
-}			SfSno;
+} SfSno;
 
 typedef struct SfSnoFields
 {
@@ -33,7 +33,7 @@ typedef struct SfSnoFields
 	uint8_t		metabyte;
 	uint16_t	partition;
 	uint16_t	sequence;
-}			SfSnoFields;
+} SfSnoFields;
 
 /*
  * The line of units and sequences as a layout, for all that works with ticks
@@ -43,7 +43,7 @@ extern const SfLayout sf_sno_line;
 
 /* The upper 64 bits: all but the sequence. */
 static inline uint64_t
-sf_sno_upper(const SfSno * id)
+sf_sno_upper(const SfSno *id)
 {
 	const unsigned char *b = id->bytes;
 
@@ -53,7 +53,7 @@ sf_sno_upper(const SfSno * id)
 
 /* The lower 16 bits. */
 static inline uint16_t
-sf_sno_sequence(const SfSno * id)
+sf_sno_sequence(const SfSno *id)
 {
 	return (uint16_t) (id->bytes[8] << 8 | id->bytes[9]);
 }
@@ -79,7 +79,7 @@ sf_sno_compose(SfSnoFields fields)
 }
 
 static inline SfSnoFields
-sf_sno_decompose(const SfSno * id)
+sf_sno_decompose(const SfSno *id)
 {
 	uint64_t	upper = sf_sno_upper(id);
 	SfSnoFields fields;
@@ -94,14 +94,14 @@ sf_sno_decompose(const SfSno * id)
 
 /* The time of an ID: when its unit begins. */
 static inline SfInstant
-sf_sno_instant(const SfSno * id)
+sf_sno_instant(const SfSno *id)
 {
 	return sf_layout_tick_start(&sf_sno_line, sf_sno_upper(id) >> 25);
 }
 
 /* Less than, equal to or greater than 0, as a is to b. */
 static inline int
-sf_sno_compare(const SfSno * a, const SfSno * b)
+sf_sno_compare(const SfSno *a, const SfSno *b)
 {
 	uint64_t	upper_a = sf_sno_upper(a);
 	uint64_t	upper_b = sf_sno_upper(b);
@@ -120,13 +120,13 @@ sf_sno_compare(const SfSno * a, const SfSno * b)
 extern SfSno sf_sno_boundary(SfInstant instant);
 
 /* Write the text of an ID: SF_SNO_TEXT_LENGTH characters, no zero at the end. */
-extern void sf_sno_to_text(const SfSno * id, char *text);
+extern void sf_sno_to_text(const SfSno *id, char *text);
 
 /*
  * Read such a text, in lower case.  Returns false, *id undefined, if one of the
  * characters is none of 2 to 9 and a to x.
  */
-extern bool sf_sno_from_text(const char *text, SfSno * id);
+extern bool sf_sno_from_text(const char *text, SfSno *id);
 
 /*
  * A key of 64 bits by which to sort: keys are in the order of their IDs, but may be
@@ -139,7 +139,7 @@ extern bool sf_sno_from_text(const char *text, SfSno * id);
  * partition, halved, with 65 536 ranks between for the sequences of the reference.
  */
 static inline uint64_t
-sf_sno_sort_key(const SfSno * id, const SfSno * reference)
+sf_sno_sort_key(const SfSno *id, const SfSno *reference)
 {
 	uint64_t	upper = sf_sno_upper(id);
 	uint32_t	rank = (uint32_t) upper & 0xffffff;

@@ -1,0 +1,45 @@
+/*
+ * line.c
+ *	  A line of positions from which this server issues IDs, in shared memory.
+ */
+#include "postgres.h"
+
+#include "replication/origin.h"
+
+#include "line.h"
+#include "settings.h"
+
+void
+sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
+			 SfSequenceRange range, LWLock *lock)
+{
+	memset(line, 0, sizeof(*line));
+	line->kind = kind;
+	line->layout = *layout;
+	line->range = range;
+	line->lock = lock;
+	pg_atomic_init_u32(&line->origin, InvalidRepOriginId);
+	pg_atomic_init_u32(&line->generation, 0);
+	pg_atomic_init_u64(&line->latest_clock, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u64(&line->floor, 0);
+	pg_atomic_init_u64(&line->overflow_begin, 0);
+	pg_atomic_init_u64(&line->overflow_ticks, 0);
+	pg_atomic_init_u64(&line->regression_logged, 0);
+	pg_atomic_init_u64(&line->overflow_logged, 0);
+	pg_atomic_init_u64(&line->raise_logged, 0);
+	pg_atomic_init_u64(&line->ceiling, 0);
+	pg_atomic_init_u64(&line->cursor, 0);
+	sf_stats_init(&line->stats);
+}
+
+const char *
+sf_line_name(const SfLine *line)
+{
+	return line->kind == SF_LINE_SNO ? "sno" : "Snowflake";
+}
+
+const char *
+sf_line_layout_text(const SfLine *line)
+{
+	return line->kind == SF_LINE_SNO ? "sno" : sf_settings_layout_text();
+}

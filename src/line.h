@@ -1,0 +1,99 @@
+/*
+ * line.h
+ *	  A line of positions from which this server issues IDs, in shared memory.
+ *
+ * There are two, of IDs that are bigint and of IDs that are sno.  They have nothing in
+ * common but the code.
+ */
+#ifndef SF_LINE_H
+#define SF_LINE_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+#include "utils/timestamp.h"
+
+#include "core/lease.h"
+#include "log_limit.h"
+#include "stats.h"
+
+typedef enum SfLineKind
+{
+	SF_LINE_BIGINT,
+	SF_LINE_SNO,
+} SfLineKind;
+
+#define SF_LINE_COUNT	(SF_LINE_SNO + 1)
+
+typedef struct SfLine
+{
+	/* Written once, before any backend can see the struct. */
+	SfLineKind	kind;
+	SfLayout	layout;
+	SfSequenceRange range;		/* not yet cut to the layout */
+	LWLock	   *lock;
+
+	/*
+	 * The register, 0 until the line has been opened in this run of the
+	 * server, and while a register that was dropped is not found again.  Set
+	 * under the lock, after cursor and ceiling.
+	 */
+	pg_atomic_uint32 origin;
+
+	/*
+	 * Changes when the line is moved, or the register is lost, so that
+	 * backends drop the leases that they have of the line as it was.
+	 */
+	pg_atomic_uint32 generation;
+
+	/*
+	 * The latest reading of the wall clock (clock.c), a TimestampTz, or
+	 * SF_CLOCK_NOT_SEEN.
+	 */
+	pg_atomic_uint64 latest_clock;
+
+	/* Where the line was opened, an SfInstant; for the view alone. */
+	pg_atomic_uint64 floor;
+
+	/*
+	 * The second that is looked at for an overflow (overflow.c): its first
+	 * tick, and how many of its ticks are used up.
+	 */
+	pg_atomic_uint64 overflow_begin;
+	pg_atomic_uint64 overflow_ticks;
+
+	SfLogLimit	regression_logged;
+	SfLogLimit	overflow_logged;
+	SfLogLimit	raise_logged;
+
+	/*
+	 * Positions from here on must not be issued.  Written under the lock,
+	 * read without it: a reader that sees an old value asks for a raise too
+	 * early, never issues too much, because the ceiling rises; where it is
+	 * lowered, ceiling.c says why that holds.
+	 */
+	pg_atomic_uint64 ceiling;
+
+	/*
+	 * The next free position, on a cache line of its own: it changes with
+	 * every lease, while all of the above is read with every lease.  Changed
+	 * by compare-and-swap alone, see core/lease.h.
+	 */
+	char		pad[PG_CACHE_LINE_SIZE];
+	pg_atomic_uint64 cursor;
+	char		pad_stats[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+	SfStats		stats;
+} SfLine;
+
+#define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
+
+/* Make a line, in new memory: not opened, all numbers 0. */
+extern void sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
+						 SfSequenceRange range, LWLock *lock);
+
+/* What IDs of a line are called in messages, and their layout. */
+extern const char *sf_line_name(const SfLine *line);
+extern const char *sf_line_layout_text(const SfLine *line);
+
+#endif							/* SF_LINE_H */
