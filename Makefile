@@ -15,7 +15,7 @@ CORE_OBJS = src/core/base32.o src/core/instant.o src/core/layout.o src/core/layo
 MODULE_big = snowflake
 OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/comparison.o src/decode.o src/encode.o src/generator.o \
 	src/layout_argument.o src/layouts.o src/line.o src/log_limit.o src/machine.o src/nextval.o src/overflow.o \
-	src/pushdown.o src/register.o src/settings.o src/shared.o src/sno_fields.o src/sno_io.o src/sno_order.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
+	src/pushdown.o src/register.o src/settings.o src/shared.o src/sno_fields.o src/sno_io.o src/sno_nextval.o src/sno_order.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
 PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
 
 REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt sno errors

@@ -798,3 +798,42 @@ CREATE FUNCTION sno_zero() RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_zero() IS 'the least sno, all of whose bits are 0';
+
+/*
+ * Generating
+ */
+
+CREATE FUNCTION sno_nextval(metabyte integer DEFAULT 0) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sno_nextval(integer) IS
+'next sno: unique on this server, whatever its metabyte, 0 to 255; where the clock was set back, in the other timeline';
+
+CREATE FUNCTION sno_nextval(metabyte integer, count integer) RETURNS SETOF sno
+AS 'MODULE_PATHNAME', 'sno_nextval_set' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+
+COMMENT ON FUNCTION sno_nextval(integer, integer) IS
+'next count IDs of type sno, for a count of 0 or more; streams in a select list';
+
+CREATE FUNCTION sno_at(metabyte integer, created_at timestamptz) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sno_at(integer, timestamptz) IS
+'sno of this server''s partition for a given time, the sequence counted by the session; says nothing about uniqueness';
+
+CREATE FUNCTION sno_snapshot(
+	OUT partition integer, OUT sequence_min integer, OUT sequence_max integer, OUT sequence integer,
+	OUT now timestamptz, OUT wall_hi timestamptz, OUT wall_safe timestamptz, OUT drifts bigint)
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_snapshot() IS
+'state of the generator of type sno: the last time and sequence that were leased, the time up to which both timelines may have been used, and how often the timeline was changed, modulo 4 over restarts';
+
+CREATE FUNCTION sno_set_floor(instant timestamptz) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
+'moves the line of IDs of type sno to an instant, forth or back: back repeats IDs if any was issued at or after the instant, in any timeline';
+
+REVOKE ALL ON FUNCTION sno_snapshot(), sno_set_floor(timestamptz) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sno_snapshot() TO pg_monitor;

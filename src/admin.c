@@ -13,6 +13,7 @@
 
 #include "ceiling.h"
 #include "clock.h"
+#include "core/sno.h"
 #include "register.h"
 #include "settings.h"
 #include "shared.h"
@@ -21,18 +22,25 @@ PG_FUNCTION_INFO_V1(snowflake_make_register);
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
+PG_FUNCTION_INFO_V1(sno_set_floor);
 
-/* Called by CREATE EXTENSION; a cluster has one register for all databases. */
+/*
+ * Called by CREATE EXTENSION; a cluster has one register for all databases, or rather
+ * one for each kind of IDs.
+ */
 Datum
 snowflake_make_register(PG_FUNCTION_ARGS)
 {
 	char	   *before;
 
 	PreventCommandDuringRecovery("snowflake_make_register()");
-	if (sf_register_make(sf_layout_in_force(), false, &before))
+	if (sf_register_make(SF_LINE_BIGINT, sf_layout_in_force(), false, &before))
 		ereport(LOG,
 				errmsg("the register of Snowflake IDs was made, for the layout \"%s\"",
 					   sf_settings_layout_text()));
+	if (sf_register_make(SF_LINE_SNO, &sf_sno_line, false, &before))
+		ereport(LOG,
+				errmsg("the register of IDs of type sno was made"));
 	PG_RETURN_VOID();
 }
 
@@ -42,7 +50,7 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 	char	   *before;
 
 	PreventCommandDuringRecovery("snowflake_accept_layout()");
-	if (sf_register_make(sf_layout_in_force(), true, &before))
+	if (sf_register_make(SF_LINE_BIGINT, sf_layout_in_force(), true, &before))
 		ereport(LOG,
 				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
 					   sf_settings_layout_text()),
@@ -66,41 +74,54 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
  * 1970, which the register cannot hold.
  */
 static void
-check_instant(const SfLayout *layout, TimestampTz instant)
+check_instant(const SfLine *line, TimestampTz instant)
 {
-	int64		tick = sf_layout_tick_ceil(layout, instant);
+	int64		tick = sf_layout_tick_ceil(&line->layout, instant);
 
 	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
-		(uint64) tick > sf_layout_last_tick(layout))
+		(uint64) tick > sf_line_last_tick(line))
 		ereport(ERROR,
 				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				errmsg("the floor of Snowflake IDs must be within the layout"),
-				errdetail("The layout is that of snowflake.layout, \"%s\".",
-						  sf_settings_layout_text()));
+				errmsg("the floor of %s IDs must be within the layout", sf_line_name(line)),
+				line->kind == SF_LINE_BIGINT ?
+				errdetail("The layout is that of snowflake.layout, \"%s\".", sf_line_layout_text(line)) : 0);
 }
 
-Datum
-snowflake_set_floor(PG_FUNCTION_ARGS)
+static void
+set_floor(SfLineKind kind, TimestampTz instant)
 {
-	TimestampTz instant = PG_GETARG_TIMESTAMPTZ(0);
-	SfLine	   *line = &sf_shared_required()->lines[SF_LINE_BIGINT];
+	SfLine	   *line = &sf_shared_required()->lines[kind];
 	RepOriginId origin;
 	bool		moved;
 
-	PreventCommandDuringRecovery("snowflake_set_floor()");
-	check_instant(&line->layout, instant);
-	origin = sf_register_find(&line->layout);
-	if (sf_register_hold(origin, &line->layout, true) != SF_REGISTER_HELD)
-		sf_register_report_missing();
+	check_instant(line, instant);
+	origin = sf_register_find(line);
+	if (sf_register_hold(origin, line, true) != SF_REGISTER_HELD)
+		sf_register_report_missing(kind);
 	moved = sf_ceiling_move(line, origin, instant);
 	sf_register_release(origin);
 	if (!moved)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("the line of Snowflake IDs is not ahead of %s by as much as a server reserves",
-					   timestamptz_to_str(instant)),
+				errmsg("the line of %s IDs is not ahead of %s by as much as a server reserves",
+					   sf_line_name(line), timestamptz_to_str(instant)),
 				errdetail("A server reserves a second, or two ticks."));
 	ereport(LOG,
-			errmsg("the floor of Snowflake IDs was set to %s", timestamptz_to_str(instant)));
+			errmsg("the floor of %s IDs was set to %s", sf_line_name(line), timestamptz_to_str(instant)));
+}
+
+Datum
+snowflake_set_floor(PG_FUNCTION_ARGS)
+{
+	PreventCommandDuringRecovery("snowflake_set_floor()");
+	set_floor(SF_LINE_BIGINT, PG_GETARG_TIMESTAMPTZ(0));
+	PG_RETURN_VOID();
+}
+
+Datum
+sno_set_floor(PG_FUNCTION_ARGS)
+{
+	PreventCommandDuringRecovery("sno_set_floor()");
+	set_floor(SF_LINE_SNO, PG_GETARG_TIMESTAMPTZ(0));
 	PG_RETURN_VOID();
 }

@@ -33,25 +33,75 @@
 #include "register.h"
 #include "settings.h"
 
-static SfInstant
-ceiling_instant(const SfLayout *layout, uint64 ceiling)
+/*
+ * What the register of a line holds for a ceiling: its time in microseconds since the
+ * Unix epoch; of a line with timelines their state, packed.
+ */
+static uint64
+register_number(const SfLine *line, SfInstant ceiling, uint64 wall_safe, uint32 drifts)
 {
-	return sf_layout_tick_start(layout, sf_position_tick(layout, ceiling));
+	SfTimelineState state;
+
+	if (!sf_line_has_timelines(line))
+		return (uint64) (ceiling - SF_UNIX_EPOCH);
+	state.ceiling_tick = (uint64) sf_layout_tick_ceil(&line->layout, ceiling);
+	state.wall_safe = wall_safe;
+	state.drifts = drifts;
+	return sf_timeline_pack(state);
+}
+
+/* And back. */
+static SfTimelineState
+register_state(const SfLine *line, uint64 number)
+{
+	SfTimelineState state = {0};
+
+	if (sf_line_has_timelines(line))
+		return sf_timeline_unpack(number);
+	state.ceiling_tick = sf_position_tick(&line->layout,
+										  sf_position_at(&line->layout, (SfInstant) number + SF_UNIX_EPOCH));
+	return state;
 }
 
 static void
-write_register(SfLine *line, RepOriginId origin, SfInstant instant, bool back)
+write_number(SfLine *line, RepOriginId origin, uint64 number, bool back)
 {
 	instr_time	begin;
 	instr_time	time;
 
 	INSTR_TIME_SET_CURRENT(begin);
-	sf_register_write(origin, instant, back);
+	sf_register_write(origin, number, back);
 	INSTR_TIME_SET_CURRENT(time);
 	INSTR_TIME_SUBTRACT(time, begin);
 	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITES, 1);
 	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITE_TIME,
 				 (int64) INSTR_TIME_GET_MICROSEC(time));
+}
+
+/* In the timeline in which the line is. */
+static void
+write_register(SfLine *line, RepOriginId origin, SfInstant ceiling, bool back)
+{
+	write_number(line, origin,
+				 register_number(line, ceiling, pg_atomic_read_u64(&line->wall_safe),
+								 pg_atomic_read_u32(&line->drifts)),
+				 back);
+}
+
+/*
+ * The ceiling to raise to: what the register holds of it when it was rounded, and no
+ * further than the line goes.
+ */
+static uint64
+next_ceiling(const SfLine *line, TimestampTz now, uint64 position)
+{
+	const SfLayout *layout = &line->layout;
+	uint64		ceiling = sf_ceiling_next(layout, now, position);
+	uint64		tick = sf_position_tick(layout, ceiling);
+
+	if (!sf_line_has_timelines(line))
+		return ceiling;
+	return sf_position(layout, Min(sf_round_up(tick, SF_TIMELINE_CEILING_TICKS), SF_TIMELINE_TICKS), 0);
 }
 
 static RepOriginId
@@ -67,15 +117,14 @@ origin_of(SfLine *line)
 static void
 raise_locked(SfLine *line, RepOriginId origin, uint64 seen, TimestampTz now)
 {
-	const SfLayout *layout = &line->layout;
 	uint64		ceiling;
 
 	if (pg_atomic_read_u64(&line->ceiling) != seen || origin_of(line) != origin)
 		return;
-	ceiling = sf_ceiling_next(layout, now, pg_atomic_read_u64(&line->cursor));
+	ceiling = next_ceiling(line, now, sf_line_position(line));
 	if (ceiling <= seen)
 		return;
-	write_register(line, origin, ceiling_instant(layout, ceiling), false);
+	write_register(line, origin, sf_line_time(line, ceiling), false);
 	pg_write_barrier();
 	pg_atomic_write_u64(&line->ceiling, ceiling);
 }
@@ -103,7 +152,7 @@ sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, TimestampTz now)
 {
 	RepOriginId origin = origin_of(line);
 
-	switch (sf_register_hold(origin, &line->layout, false))
+	switch (sf_register_hold(origin, line, false))
 	{
 		case SF_REGISTER_HELD:
 			break;
@@ -126,7 +175,7 @@ report_no_raise(SfLine *line, uint64 ceiling)
 	ereport(LOG,
 			errmsg("no more Snowflake IDs can be reserved: their register is missing"),
 			errdetail("This server goes on until its IDs reach %s.",
-					  timestamptz_to_str(ceiling_instant(&line->layout, ceiling))),
+					  timestamptz_to_str(sf_line_time(line, ceiling))),
 			errhint("Make it anew by \"SELECT snowflake_make_register()\"."),
 			errhidestmt(true));
 }
@@ -143,7 +192,7 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 	if (now >= tried && now < tried + RETRY_AFTER)
 		return;
 	tried = now;
-	switch (sf_register_hold(origin, &line->layout, false))
+	switch (sf_register_hold(origin, line, false))
 	{
 		case SF_REGISTER_HELD:
 			break;
@@ -165,24 +214,36 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 /*
  * The cursor is not below the register from here on, and nothing is reserved.
  * It is already above it where the register was made anew in this run, and then
- * others may be moving it.  Returns the time from which on IDs are issued.
+ * others may be moving it; what the server knows of timelines stands then.  Returns
+ * the time from which on IDs are issued.
  */
 static SfInstant
 open_locked(SfLine *line, RepOriginId origin)
 {
-	const SfLayout *layout = &line->layout;
-	uint64		position = sf_position_at(layout, sf_register_read(origin));
+	SfTimelineState state = register_state(line, sf_register_read(origin));
+	uint64		position = sf_position(&line->layout, state.ceiling_tick, 0);
 	uint64		cursor = pg_atomic_read_u64(&line->cursor);
 
-	while (cursor < position &&
-		   !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, position))
-		;
-	position = Max(cursor, position);
+	if (cursor == 0)
+	{
+		pg_atomic_write_u64(&line->wall_safe, state.wall_safe);
+		pg_atomic_write_u32(&line->drifts, state.drifts);
+	}
+	if (cursor == 0 || sf_cursor_timeline(cursor) == (state.drifts & 1))
+	{
+		uint64		start = sf_cursor(state.drifts & 1, position);
+
+		while (cursor < start && !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, start))
+			;
+		cursor = Max(cursor, start);
+	}
+	position = sf_cursor_position(cursor);
+	pg_atomic_write_u64(&line->opened, cursor);
 	pg_atomic_write_u64(&line->ceiling, position);
-	pg_atomic_write_u64(&line->floor, (uint64) ceiling_instant(layout, position));
+	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
 	pg_write_barrier();
 	pg_atomic_write_u32(&line->origin, origin);
-	return ceiling_instant(layout, position);
+	return sf_line_time(line, position);
 }
 
 void
@@ -197,7 +258,7 @@ sf_ceiling_open(SfLine *line, uint32 machine_id)
 		pg_read_barrier();		/* cursor and ceiling were written before it */
 		return;
 	}
-	origin = sf_register_find(&line->layout);
+	origin = sf_register_find(line);
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
 	if (origin_of(line) == InvalidRepOriginId)
 	{
@@ -207,27 +268,41 @@ sf_ceiling_open(SfLine *line, uint32 machine_id)
 	LWLockRelease(line->lock);
 	if (opened)
 		ereport(LOG,
+				sf_line_has_timelines(line) ?
+				errmsg("issuing IDs of type sno in partition %u, from %s on",
+					   machine_id, timestamptz_to_str(floor)) :
 				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
 					   machine_id, sf_line_layout_text(line), timestamptz_to_str(floor)),
 				errhidestmt(true));
 }
 
+/* Move the cursor, which others may be moving, to a position in its timeline. */
+static void
+move_cursor(SfLine *line, uint64 position, bool back)
+{
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	uint64		moved;
+
+	do
+	{
+		moved = sf_cursor(sf_cursor_timeline(cursor), position);
+	} while ((back || cursor < moved) &&
+			 !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, moved));
+	pg_atomic_write_u64(&line->opened, moved);
+}
+
 /*
- * The durable ceiling comes first, then the cursor, which others may be moving,
- * then the generation, by which leases of before are dropped, then the ceiling that
- * they see.  If that is above the instant it is written again: the register may
- * have been made anew since.
+ * The durable ceiling comes first, then the cursor, then the generation, by which
+ * leases of before are dropped, then the ceiling that they see.  If that is above the
+ * instant it is written again: the register may have been made anew since.
  */
 static void
 move_forth(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	uint64		cursor = pg_atomic_read_u64(&line->cursor);
-	SfInstant	reserved = ceiling_instant(&line->layout, pg_atomic_read_u64(&line->ceiling));
+	SfInstant	reserved = sf_line_time(line, pg_atomic_read_u64(&line->ceiling));
 
 	write_register(line, origin, Max(instant, reserved), false);
-	while (cursor < position &&
-		   !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, position))
-		;
+	move_cursor(line, position, false);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	if (pg_atomic_read_u64(&line->ceiling) < position)
 		pg_atomic_write_u64(&line->ceiling, position);
@@ -241,42 +316,137 @@ move_forth(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
  * generation is another one; by that, leases in hand are dropped as well.  What
  * was issued meanwhile, and what a backend issues that has looked at the
  * generation and not yet returned, is of the old line.
+ *
+ * Whoever moves the line back says that nothing was issued there, in any timeline.
  */
 static bool
 move_back(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	const SfLayout *layout = &line->layout;
-	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	uint64		wall_safe = pg_atomic_read_u64(&line->wall_safe);
+	uint64		tick = sf_position_tick(&line->layout, position);
 
-	if (ceiling_instant(layout, cursor) - instant <= sf_ceiling_reserve(layout))
+	if (sf_line_time(line, sf_line_position(line)) - instant <= sf_ceiling_reserve(&line->layout))
 		return false;
-	write_register(line, origin, instant, true);
+	wall_safe = Min(wall_safe, tick > 0 ? tick - 1 : 0);
+	write_number(line, origin,
+				 register_number(line, instant, wall_safe, pg_atomic_read_u32(&line->drifts)), true);
 	pg_atomic_write_u64(&line->ceiling, 0);
+	pg_atomic_write_u64(&line->wall_safe, wall_safe);
 	pg_memory_barrier();
-	while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, position))
-		;
+	move_cursor(line, position, true);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	pg_atomic_write_u64(&line->ceiling, position);
 	return true;
+}
+
+/* The line has not been opened in this run: only the register knows where it is. */
+static void
+move_unopened(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	SfTimelineState state = register_state(line, sf_register_read(origin));
+	uint64		tick = sf_position_tick(&line->layout, position);
+
+	if (tick < state.ceiling_tick)
+		state.wall_safe = Min(state.wall_safe, tick > 0 ? tick - 1 : 0);
+	write_number(line, origin, register_number(line, instant, state.wall_safe, state.drifts), true);
 }
 
 bool
 sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 {
 	uint64		position = sf_position_at(&line->layout, instant);
-	uint64		cursor;
 	bool		moved = true;
 
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
-	cursor = pg_atomic_read_u64(&line->cursor);
-	if (cursor == 0 && origin_of(line) == InvalidRepOriginId)	/* not opened yet */
-		write_register(line, origin, instant, true);
-	else if (position > cursor)
+	if (pg_atomic_read_u64(&line->cursor) == 0 && origin_of(line) == InvalidRepOriginId)
+		move_unopened(line, origin, instant, position);
+	else if (position > sf_line_position(line))
 		move_forth(line, origin, instant, position);
 	else
 		moved = move_back(line, origin, instant, position);
 	if (moved)
-		pg_atomic_write_u64(&line->floor, (uint64) ceiling_instant(&line->layout, position));
+		pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
 	LWLockRelease(line->lock);
 	return moved;
+}
+
+/* How many ticks the line may be ahead of the clock without that being a step back. */
+static uint64
+tolerated_ticks(SfLine *line, uint64 cursor)
+{
+	int64		ahead = (int64) sf_max_ahead * 1000;
+
+	if (cursor == pg_atomic_read_u64(&line->opened))
+		ahead += sf_ceiling_reserve(&line->layout) + SF_TIMELINE_CEILING_TICKS * line->layout.tick_length;
+	return (uint64) (ahead / line->layout.tick_length);
+}
+
+SfStepBack
+sf_ceiling_judge(SfLine *line, uint64 cursor, TimestampTz now)
+{
+	const SfLayout *layout = &line->layout;
+
+	if (!sf_line_has_timelines(line) || sf_cursor_position(cursor) == 0)
+		return SF_STEP_BACK_NONE;
+	return sf_timeline_judge(sf_position_tick(layout, sf_cursor_position(cursor) - 1),
+							 pg_atomic_read_u64(&line->wall_safe),
+							 sf_layout_tick_floor(layout, now), tolerated_ticks(line, cursor));
+}
+
+/*
+ * The register is held, and the lock is taken.
+ */
+static void
+change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
+{
+	const SfLayout *layout = &line->layout;
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	bool		timeline = !sf_cursor_timeline(cursor);
+	uint32		drifts = pg_atomic_read_u32(&line->drifts) + 1;
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		start;
+	uint64		ceiling;
+
+	if (sf_cursor_timeline(cursor) != sf_cursor_timeline(seen) || origin_of(line) != origin ||
+		sf_ceiling_judge(line, cursor, now) != SF_STEP_BACK_CHANGE)
+		return;
+	start = sf_cursor(timeline, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
+	ceiling = next_ceiling(line, now, sf_cursor_position(start));
+
+	/* Until the swap, others may issue all that is reserved. */
+	write_number(line, origin,
+				 register_number(line, sf_line_time(line, ceiling),
+								 sf_position_tick(layout, Max(pg_atomic_read_u64(&line->ceiling), sf_cursor_position(cursor)) - 1),
+								 drifts),
+				 true);
+	pg_atomic_write_u64(&line->ceiling, 0);
+	pg_memory_barrier();
+	while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, start))
+		;
+	pg_atomic_write_u64(&line->wall_safe, sf_position_tick(layout, sf_cursor_position(cursor) - 1));
+	pg_atomic_write_u32(&line->drifts, drifts);
+	pg_atomic_fetch_add_u32(&line->generation, 1);
+	pg_atomic_write_u64(&line->ceiling, ceiling);
+}
+
+bool
+sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen)
+{
+	RepOriginId origin = origin_of(line);
+
+	switch (sf_register_hold(origin, line, false))
+	{
+		case SF_REGISTER_HELD:
+			break;
+		case SF_REGISTER_BUSY:
+			return false;
+		case SF_REGISTER_GONE:
+			reopen(line, origin, machine_id);
+			return true;
+	}
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	change_over_locked(line, origin, seen);
+	LWLockRelease(line->lock);
+	sf_register_release(origin);
+	return true;
 }

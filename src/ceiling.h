@@ -5,8 +5,8 @@
 #ifndef SF_CEILING_H
 #define SF_CEILING_H
 
-#include "register.h"
 #include "line.h"
+#include "register.h"
 
 /*
  * Open the line, if that has not been done in this run of the server: from here
@@ -35,6 +35,20 @@ extern bool sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, Times
  * Raises object_in_use when a session has acquired the register.
  */
 extern void sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now);
+
+/*
+ * Whether the clock, which said now after the cursor was read, is behind the line by
+ * so much that a line with timelines changes over, or has to wait.  Never for a line
+ * without.
+ */
+extern SfStepBack sf_ceiling_judge(SfLine *line, uint64 cursor, TimestampTz now);
+
+/*
+ * Go on in the other timeline, where the clock is, if the cursor that was seen is
+ * still in this one and the clock is still behind; the caller looks again.  Returns and
+ * raises as sf_ceiling_raise does.
+ */
+extern bool sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen);
 
 /*
  * Move the line to the first tick that does not begin before an instant.  The

@@ -77,9 +77,7 @@ is_too_far(int64 distance)
 static TimestampTz
 line_end(SfLine *line)
 {
-	return sf_layout_tick_start(&line->layout,
-								sf_position_tick(&line->layout,
-												 pg_atomic_read_u64(&line->ceiling)));
+	return sf_line_time(line, pg_atomic_read_u64(&line->ceiling));
 }
 
 static void
@@ -97,13 +95,13 @@ report_jump(int64 jump)
 static void
 report_regression(SfLine *line, int64 step)
 {
-	uint64		cursor = pg_atomic_read_u64(&line->cursor);
-	TimestampTz next = sf_layout_tick_start(&line->layout,
-											sf_position_tick(&line->layout, cursor));
+	TimestampTz next = sf_line_time(line, sf_line_position(line));
 
 	ereport(LOG,
 			errmsg("the clock of this server has stepped back by %lld.%03d s",
 				   (long long) (step / USECS_PER_SEC), (int) (step % USECS_PER_SEC / 1000)),
+			sf_line_has_timelines(line) ?
+			errdetail("No sno is repeated: they go on in the other timeline, or wait where both have been used.") :
 			errdetail("No Snowflake ID is repeated: the next one has the time %s, and is issued when the clock is %d ms before it.",
 					  timestamptz_to_str(next), sf_max_ahead),
 			errhint("The view pg_stat_snowflake counts such steps; this message comes once a minute at most."),

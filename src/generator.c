@@ -9,7 +9,8 @@
  * passed, or is too far ahead because the clock was set back, is not used.
  *
  * Within a session IDs increase, because leases do: the start of each is at or
- * above the cursor, and so above all earlier leases.
+ * above the cursor, and so above all earlier leases.  A sno does so within a
+ * timeline (core/timeline.h).
  *
  * When a lease cannot be used, take_lease gets another one.  It changes the
  * state of the backend in one place, when it has the lease: an error before that
@@ -32,58 +33,72 @@
 #include "shared.h"
 #include "wait.h"
 
-/* What a backend has in hand. */
+/* What a backend has in hand of a line. */
 typedef struct Hand
 {
-	int64		next_id;
-	int64		id_step;		/* from one ID to the next */
+	uint64		next;			/* the next ID; of a sno its sequence */
+	uint64		step;			/* from one ID to the next */
+	uint64		upper;			/* of a sno, but for the metabyte */
 	uint32		left;			/* IDs not handed out yet */
 	uint32		size;			/* positions asked for */
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first lease */
 	uint32		generation;		/* of the line that the lease was taken from */
 	pg_atomic_uint32 *line_generation;	/* what it is now; valid if left > 0 */
-	int64		last_id;		/* -1 before the first ID */
 } Hand;
 
-static Hand hand = {.last_id = -1};
+static Hand hands[SF_LINE_COUNT];
+
+static int64 last_id = -1;		/* of bigint; -1 before the first */
 
 /*
  * Whether the lease's tick has begun no more than one tick ago, and begins no
  * more than max_ahead from now.
  */
 static inline bool
-tick_is_current(TimestampTz now)
+tick_is_current(const Hand *hand, TimestampTz now)
 {
-	int64		ahead = hand.tick_start - now;
+	int64		ahead = hand->tick_start - now;
 
-	return ahead <= (int64) sf_max_ahead * 1000 && ahead > -hand.tick_length;
+	return ahead <= (int64) sf_max_ahead * 1000 && ahead > -hand->tick_length;
 }
 
 /* The size of lease to ask for, from how the last one went. */
 static uint32
-wanted_size(SfSequenceRange range, TimestampTz now)
+wanted_size(const Hand *hand, SfSequenceRange range, TimestampTz now)
 {
-	return sf_lease_size_next(hand.size, hand.left,
-							  now >= hand.tick_start + hand.tick_length,
+	return sf_lease_size_next(hand->size, hand->left,
+							  now >= hand->tick_start + hand->tick_length,
 							  sf_lease_size_max(range));
 }
 
 static void
-take_in_hand(const SfLayout *layout, uint32 machine_id, const SfLease *lease, uint32 size)
+take_in_hand(Hand *hand, const SfLine *line, uint32 machine_id, bool timeline,
+			 const SfLease *lease, uint32 size)
 {
-	SfFields	fields;
+	const SfLayout *layout = &line->layout;
+	uint32		sequence = sf_position_sequence(layout, lease->start);
 
-	fields.tick = lease->tick;
-	fields.machine = machine_id;
-	fields.sequence = sf_position_sequence(layout, lease->start);
+	if (line->kind == SF_LINE_SNO)
+	{
+		SfSnoFields fields = {.units = lease->tick,.tick_tock = timeline,.partition = (uint16) machine_id};
+		SfSno		id = sf_sno_compose(fields);
 
-	hand.next_id = sf_layout_compose(layout, fields);
-	hand.id_step = INT64CONST(1) << layout->sequence_shift;
-	hand.left = (uint32) (lease->end - lease->start);
-	hand.size = size;
-	hand.tick_start = sf_layout_tick_start(layout, lease->tick);
-	hand.tick_length = layout->tick_length;
+		hand->upper = sf_sno_upper(&id);
+		hand->next = sequence;
+		hand->step = 1;
+	}
+	else
+	{
+		SfFields	fields = {.tick = lease->tick,.machine = machine_id,.sequence = sequence};
+
+		hand->next = (uint64) sf_layout_compose(layout, fields);
+		hand->step = UINT64CONST(1) << layout->sequence_shift;
+	}
+	hand->left = (uint32) (lease->end - lease->start);
+	hand->size = size;
+	hand->tick_start = sf_layout_tick_start(layout, lease->tick);
+	hand->tick_length = layout->tick_length;
 }
 
 static void
@@ -96,38 +111,79 @@ count_lease(SfLine *line, const SfLeaseTerms *terms, const SfLease *lease)
 }
 
 static void
-report_exhausted(const SfLayout *layout)
+report_exhausted(const SfLine *line)
 {
-	TimestampTz end = sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1);
+	TimestampTz end = sf_layout_tick_start(&line->layout, sf_line_last_tick(line) + 1);
 
 	ereport(ERROR,
 			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+			line->kind == SF_LINE_SNO ?
+			errmsg("the timestamp bits of type sno are used up") :
 			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up",
-				   sf_settings_layout_text()),
+				   sf_line_layout_text(line)),
 			errdetail("The layout's last tick ends at %s.", timestamptz_to_str(end)),
+			line->kind == SF_LINE_SNO ?
+			errhint("Check the clock of this server.") :
 			errhint("Check the clock of this server, or change snowflake.layout."));
 }
 
+/* The number of this server in the IDs of a line. */
+static uint32
+machine_id_of(SfShared *shared, SfLineKind kind)
+{
+	return kind == SF_LINE_SNO ? sf_sno_partition(shared) : sf_machine_id(shared);
+}
+
+/*
+ * The next free tick is not allowed yet: wait for it, unless the clock is behind, and
+ * the line has another timeline to go on in.  The clock is read again, after the cursor:
+ * a reading from before others moved it would look like a step back.
+ */
 static void
-take_lease(TimestampTz now)
+wait_or_change_over(SfLine *line, SfWait *wait, uint32 machine_id, uint64 cursor, const SfLease *lease)
+{
+	TimestampTz allowed = sf_layout_tick_start(&line->layout, lease->tick) - (int64) sf_max_ahead * 1000;
+	TimestampTz safe;
+
+	switch (sf_ceiling_judge(line, cursor, GetCurrentTimestamp()))
+	{
+		case SF_STEP_BACK_NONE:
+			sf_wait_for_clock(line, wait, allowed);
+			break;
+		case SF_STEP_BACK_WAIT:
+			safe = sf_layout_tick_start(&line->layout, pg_atomic_read_u64(&line->wall_safe) + 1);
+			sf_wait_for_clock(line, wait, Min(allowed, safe));
+			break;
+		case SF_STEP_BACK_CHANGE:
+			if (!sf_ceiling_change_over(line, machine_id, cursor))
+				sf_wait_for_register(line, wait);
+			break;
+	}
+}
+
+static void
+take_lease(SfLineKind kind, TimestampTz now)
 {
 	SfShared   *shared = sf_shared_required();
-	SfLine	   *line = &shared->lines[SF_LINE_BIGINT];
+	SfLine	   *line = &shared->lines[kind];
+	Hand	   *hand = &hands[kind];
 	const SfLayout *layout = &line->layout;
 	uint32		machine_id;
 	SfWait		wait = {0};
 	SfLeaseTerms terms = {.layout = layout};
 
-	PreventCommandDuringRecovery("snowflake_nextval()");
-	machine_id = sf_machine_id(shared);
+	PreventCommandDuringRecovery(kind == SF_LINE_SNO ? "sno_nextval()" : "snowflake_nextval()");
+	machine_id = machine_id_of(shared, kind);
 	sf_ceiling_open(line, machine_id);
 	terms.range = sf_sequence_range_within(layout, line->range);
-	terms.size = wanted_size(terms.range, now);
+	terms.last_tick = sf_line_last_tick(line);
+	terms.size = wanted_size(hand, terms.range, now);
 
 	for (;;)
 	{
 		uint32		generation = pg_atomic_read_u32(&line->generation);
 		uint64		cursor;
+		bool		timeline;
 		SfLease		lease;
 
 		/* In this order: see move_back in ceiling.c. */
@@ -144,53 +200,71 @@ take_lease(TimestampTz now)
 			terms.jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state,
 														 0, sf_sequence_jitter);
 
-		switch (sf_lease_next(&terms, cursor, &lease))
+		timeline = sf_cursor_timeline(cursor);
+		switch (sf_lease_next(&terms, sf_cursor_position(cursor), &lease))
 		{
 			case SF_LEASE_OK:
-				if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, lease.end))
+				if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, sf_cursor(timeline, lease.end)))
 					break;		/* somebody was faster; look again */
 				if (pg_atomic_read_u32(&line->generation) != generation)
 					break;		/* of a line that is no more; it is lost */
-				take_in_hand(layout, machine_id, &lease, terms.size);
-				hand.generation = generation;
-				hand.line_generation = &line->generation;
+				take_in_hand(hand, line, machine_id, timeline, &lease, terms.size);
+				hand->generation = generation;
+				hand->line_generation = &line->generation;
 				count_lease(line, &terms, &lease);
 				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
 					sf_ceiling_raise_early(line, terms.ceiling, now);
 				return;
 			case SF_LEASE_AHEAD:
-				sf_wait_for_clock(line, &wait, sf_layout_tick_start(layout, lease.tick) -
-								  (int64) sf_max_ahead * 1000);
+				wait_or_change_over(line, &wait, machine_id, cursor, &lease);
 				break;
 			case SF_LEASE_AT_CEILING:
 				if (!sf_ceiling_raise(line, machine_id, terms.ceiling, now))
 					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
-				report_exhausted(layout);
+				report_exhausted(line);
 				break;
 		}
 		now = GetCurrentTimestamp();
 	}
 }
 
+/* What the next ID of a line is made of. */
+static inline uint64
+issue(SfLineKind kind)
+{
+	Hand	   *hand = &hands[kind];
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		next;
+
+	if (unlikely(hand->left == 0 || !tick_is_current(hand, now) ||
+				 hand->generation != pg_atomic_read_u32(hand->line_generation)))
+		take_lease(kind, now);
+	hand->left--;
+	next = hand->next;
+	hand->next += hand->step;
+	return next;
+}
+
 int64
 sf_generator_next(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (unlikely(hand.left == 0 || !tick_is_current(now) ||
-				 hand.generation != pg_atomic_read_u32(hand.line_generation)))
-		take_lease(now);
-	hand.left--;
-	hand.last_id = hand.next_id;
-	hand.next_id += hand.id_step;
-	return hand.last_id;
+	last_id = (int64) issue(SF_LINE_BIGINT);
+	return last_id;
 }
 
 bool
 sf_generator_last(int64 *id)
 {
-	*id = hand.last_id;
-	return hand.last_id >= 0;
+	*id = last_id;
+	return last_id >= 0;
+}
+
+SfSno
+sf_generator_next_sno(uint8 metabyte)
+{
+	uint16		sequence = (uint16) issue(SF_LINE_SNO);
+
+	return sf_sno_of(hands[SF_LINE_SNO].upper | (uint64) metabyte << 16, sequence);
 }

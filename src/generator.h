@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "core/sno.h"
+
 /*
  * The next ID of this session, greater than all before it and unlike any other
  * of this server.
@@ -19,6 +21,13 @@
  * sequence_generator_limit_exceeded (end of the timestamp's bits).
  */
 extern int64 sf_generator_next(void);
+
+/*
+ * The next sno of this session, unlike any other of its partition that this server
+ * issues, metabytes left aside.  They increase but where the clock steps back.  Waits and
+ * raises as sf_generator_next does.
+ */
+extern SfSno sf_generator_next_sno(uint8 metabyte);
 
 /* The last ID that sf_generator_next returned here; false if there is none. */
 extern bool sf_generator_last(int64 *id);

@@ -28,6 +28,9 @@ sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
 	pg_atomic_init_u64(&line->overflow_logged, 0);
 	pg_atomic_init_u64(&line->raise_logged, 0);
 	pg_atomic_init_u64(&line->ceiling, 0);
+	pg_atomic_init_u64(&line->wall_safe, 0);
+	pg_atomic_init_u32(&line->drifts, 0);
+	pg_atomic_init_u64(&line->opened, 0);
 	pg_atomic_init_u64(&line->cursor, 0);
 	sf_stats_init(&line->stats);
 }

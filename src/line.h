@@ -14,7 +14,7 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-#include "core/lease.h"
+#include "core/timeline.h"
 #include "log_limit.h"
 #include "stats.h"
 
@@ -76,9 +76,19 @@ typedef struct SfLine
 	pg_atomic_uint64 ceiling;
 
 	/*
+	 * Of a line with timelines, see core/timeline.h; written under the lock.
+	 */
+	pg_atomic_uint64 wall_safe;
+	pg_atomic_uint32 drifts;
+
+	/* The cursor as the line was opened or moved: nothing issued since. */
+	pg_atomic_uint64 opened;
+
+	/*
 	 * The next free position, on a cache line of its own: it changes with
 	 * every lease, while all of the above is read with every lease.  Changed
-	 * by compare-and-swap alone, see core/lease.h.
+	 * by compare-and-swap alone, see core/lease.h.  Of a line with timelines
+	 * it has the timeline as well.
 	 */
 	char		pad[PG_CACHE_LINE_SIZE];
 	pg_atomic_uint64 cursor;
@@ -91,6 +101,34 @@ typedef struct SfLine
 /* Make a line, in new memory: not opened, all numbers 0. */
 extern void sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
 						 SfSequenceRange range, LWLock *lock);
+
+/* Whether a line goes on in another timeline when the clock steps back. */
+static inline bool
+sf_line_has_timelines(const SfLine *line)
+{
+	return line->kind == SF_LINE_SNO;
+}
+
+/* The last tick that is issued in. */
+static inline uint64
+sf_line_last_tick(const SfLine *line)
+{
+	return sf_line_has_timelines(line) ? SF_TIMELINE_TICKS - 1 : sf_layout_last_tick(&line->layout);
+}
+
+/* When the tick of a position begins. */
+static inline TimestampTz
+sf_line_time(const SfLine *line, uint64 position)
+{
+	return sf_layout_tick_start(&line->layout, sf_position_tick(&line->layout, position));
+}
+
+/* The next free position. */
+static inline uint64
+sf_line_position(SfLine *line)
+{
+	return sf_cursor_position(pg_atomic_read_u64(&line->cursor));
+}
 
 /* What IDs of a line are called in messages, and their layout. */
 extern const char *sf_line_name(const SfLine *line);

@@ -48,9 +48,33 @@ assign_machine_id(int newval, void *extra)
 				errdetail("The machine ID is fixed by its first use after a start."));
 }
 
+/* As for the machine ID. */
+static void
+assign_sno_partition(int newval, void *extra)
+{
+	uint32		pinned;
+
+	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_sno_partition)
+		return;
+	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) newval);
+	pinned = pg_atomic_read_u32(&sf_shared()->sno_partition);
+	if (pinned != SF_MACHINE_ID_NOT_PINNED && newval != SF_MACHINE_ID_UNSET && (uint32) newval != pinned)
+		ereport(WARNING,
+				errmsg("snowflake.sno_partition is now %d, but this server goes on with %u until it is restarted",
+					   newval, pinned),
+				errdetail("The partition is fixed by its first use after a start."));
+}
+
 void
 sf_machine_init(void)
 {
+	DefineCustomIntVariable("snowflake.sno_partition",
+							"The partition of IDs of type sno that this server issues, different on each.",
+							"-1 for snowflake.machine_id. Its first use fixes it until the server is restarted.",
+							&sf_settings_sno_partition,
+							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, PG_UINT16_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_sno_partition, NULL);
 	DefineCustomIntVariable("snowflake.machine_id",
 							"The number of this server, different on each.",
 							"-1 if not set. Its first use fixes it until the server is restarted.",
@@ -96,5 +120,41 @@ sf_machine_id(SfShared *shared)
 	if (pg_atomic_compare_exchange_u32(&shared->machine_id, &pinned,
 									   (uint32) configured))
 		return (uint32) configured;
+	return pinned;
+}
+
+static uint32
+configured_sno_partition(SfShared *shared)
+{
+	int			partition = (int) pg_atomic_read_u32(&shared->configured_sno_partition);
+
+	if (partition == SF_MACHINE_ID_UNSET)
+		partition = (int) pg_atomic_read_u32(&shared->configured_machine_id);
+	if (partition == SF_MACHINE_ID_UNSET)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("neither snowflake.sno_partition nor snowflake.machine_id is set"),
+				errdetail("Each server that issues IDs of type sno needs a number of its own, 0 to %d.", PG_UINT16_MAX),
+				errhint("Set it by \"ALTER SYSTEM SET snowflake.sno_partition = N\" and \"SELECT pg_reload_conf()\"."));
+	if (partition > PG_UINT16_MAX)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("machine ID %d is no partition of type sno", partition),
+				errdetail("Partitions are 0 to %d.", PG_UINT16_MAX),
+				errhint("Set snowflake.sno_partition."));
+	return (uint32) partition;
+}
+
+uint32
+sf_sno_partition(SfShared *shared)
+{
+	uint32		pinned = pg_atomic_read_u32(&shared->sno_partition);
+	uint32		configured;
+
+	if (pinned != SF_MACHINE_ID_NOT_PINNED)
+		return pinned;
+	configured = configured_sno_partition(shared);
+	if (pg_atomic_compare_exchange_u32(&shared->sno_partition, &pinned, configured))
+		return configured;
 	return pinned;
 }

@@ -1,13 +1,13 @@
 /*
  * register.c
- *	  The one number of this cluster that outlives it: the durable ceiling.
+ *	  The one number of a line that outlives the server: its durable ceiling.
  *
  * PostgreSQL has a WAL-logged, checkpointed and replicated 64-bit register: the
  * progress of a replication origin.  Ours is an origin that no subscription
  * uses.  Recovery, checkpoints and standbys take care of its value as of any
  * origin's, so there is no file, no checksum and no record type of our own.
  *
- * The value is a time, in microseconds since the Unix epoch.  The name carries
+ * What the value means is the line's affair (ceiling.c).  The name carries
  * the layout, because IDs of two layouts can be equal: a server that is
  * configured with another layout does not find the register, and issues no ID.
  *
@@ -38,19 +38,23 @@
 
 #include "register.h"
 
-#define NAME_PREFIX	"snowflake bigint: "
-#define NAME_SIZE	(sizeof(NAME_PREFIX) + SF_LAYOUT_TEXT_SIZE)
+static const char *const prefixes[SF_LINE_COUNT] = {
+	[SF_LINE_BIGINT] = "snowflake bigint: ",
+	[SF_LINE_SNO] = "snowflake sno: ",
+};
+
+#define NAME_SIZE	(32 + SF_LAYOUT_TEXT_SIZE)
 
 static void
-register_name(const SfLayout *layout, char *name)
+register_name(SfLineKind kind, const SfLayout *layout, char *name)
 {
-	strcpy(name, NAME_PREFIX);
-	sf_layout_format(layout, name + strlen(NAME_PREFIX));
+	strcpy(name, prefixes[kind]);
+	sf_layout_format(layout, name + strlen(name));
 }
 
-/* The row of our register, whatever layout it carries; NULL if there is none. */
+/* The row of a register, whatever layout it carries; NULL if there is none. */
 static HeapTuple
-find_row(Relation origins)
+find_row(Relation origins, SfLineKind kind)
 {
 	SysScanDesc scan = systable_beginscan(origins, InvalidOid, false, NULL, 0, NULL);
 	HeapTuple	row;
@@ -62,7 +66,7 @@ find_row(Relation origins)
 		Datum		name = heap_getattr(row, Anum_pg_replication_origin_roname,
 										RelationGetDescr(origins), &isnull);
 
-		if (strncmp(TextDatumGetCString(name), NAME_PREFIX, strlen(NAME_PREFIX)) == 0)
+		if (strncmp(TextDatumGetCString(name), prefixes[kind], strlen(prefixes[kind])) == 0)
 			found = heap_copytuple(row);
 	}
 	systable_endscan(scan);
@@ -79,12 +83,12 @@ row_name(Relation origins, HeapTuple row)
 }
 
 void
-sf_register_report_missing(void)
+sf_register_report_missing(SfLineKind kind)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the register of Snowflake IDs is missing"),
-			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.", NAME_PREFIX),
+			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.", prefixes[kind]),
 			errhint("Make it anew by \"SELECT snowflake_make_register()\". If the clock may be behind the newest ID, then also \"SELECT snowflake_set_floor(T)\", with a time T after it."));
 }
 
@@ -95,7 +99,7 @@ report_other_layout(const char *carried, const char *wanted)
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("snowflake.layout is not the layout that this cluster issues Snowflake IDs in"),
 			errdetail("IDs are issued in \"%s\", and the setting is \"%s\": IDs of the two can be equal.",
-					  carried + strlen(NAME_PREFIX), wanted + strlen(NAME_PREFIX)),
+					  carried + strlen(prefixes[SF_LINE_BIGINT]), wanted + strlen(prefixes[SF_LINE_BIGINT])),
 			errhint("Set snowflake.layout back, or accept the new one by \"SELECT snowflake_accept_layout()\"."));
 }
 
@@ -122,16 +126,16 @@ row_origin(HeapTuple row)
 }
 
 RepOriginId
-sf_register_find(const SfLayout *layout)
+sf_register_find(const SfLine *line)
 {
 	char		name[NAME_SIZE];
 	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
-	HeapTuple	row = find_row(origins);
+	HeapTuple	row = find_row(origins, line->kind);
 	char	   *carried;
 
 	if (row == NULL)
-		sf_register_report_missing();
-	register_name(layout, name);
+		sf_register_report_missing(line->kind);
+	register_name(line->kind, &line->layout, name);
 	carried = row_name(origins, row);
 	if (strcmp(carried, name) != 0)
 		report_other_layout(carried, name);
@@ -141,10 +145,10 @@ sf_register_find(const SfLayout *layout)
 	return row_origin(row);
 }
 
-SfInstant
+uint64
 sf_register_read(RepOriginId origin)
 {
-	return (SfInstant) replorigin_get_progress(origin, false) + SF_UNIX_EPOCH;
+	return replorigin_get_progress(origin, false);
 }
 
 /*
@@ -180,14 +184,14 @@ lock_register(RepOriginId origin, bool wait)
 
 /* Whether sf_register_find would give this origin. */
 static bool
-is_register(RepOriginId origin, const SfLayout *layout)
+is_register(RepOriginId origin, const SfLine *line)
 {
 	char		name[NAME_SIZE];
 	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
-	HeapTuple	row = find_row(origins);
+	HeapTuple	row = find_row(origins, line->kind);
 	bool		is;
 
-	register_name(layout, name);
+	register_name(line->kind, &line->layout, name);
 	is = row != NULL && row_origin(row) == origin && !is_uncommitted(row) &&
 		strcmp(row_name(origins, row), name) == 0;
 	table_close(origins, AccessShareLock);
@@ -195,11 +199,11 @@ is_register(RepOriginId origin, const SfLayout *layout)
 }
 
 SfRegisterHold
-sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait)
+sf_register_hold(RepOriginId origin, const SfLine *line, bool wait)
 {
 	if (!lock_register(origin, wait))
 		return SF_REGISTER_BUSY;
-	if (is_register(origin, layout))
+	if (is_register(origin, line))
 		return SF_REGISTER_HELD;
 	sf_register_release(origin);
 	return SF_REGISTER_GONE;
@@ -215,10 +219,9 @@ sf_register_release(RepOriginId origin)
 }
 
 void
-sf_register_write(RepOriginId origin, SfInstant instant, bool back)
+sf_register_write(RepOriginId origin, uint64 number, bool back)
 {
-	replorigin_advance(origin, (XLogRecPtr) (instant - SF_UNIX_EPOCH),
-					   InvalidXLogRecPtr, back, true);
+	replorigin_advance(origin, (XLogRecPtr) number, InvalidXLogRecPtr, back, true);
 	XLogFlush(XactLastRecEnd);
 }
 
@@ -239,10 +242,10 @@ rename_row(Relation origins, HeapTuple row, const char *name)
 
 /* The name of the register's row; NULL where there is none. */
 static char *
-carried_name(void)
+carried_name(SfLineKind kind)
 {
 	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
-	HeapTuple	row = find_row(origins);
+	HeapTuple	row = find_row(origins, kind);
 	char	   *carried = row ? row_name(origins, row) : NULL;
 
 	table_close(origins, AccessShareLock);
@@ -256,25 +259,25 @@ carried_name(void)
  * has made.
  */
 bool
-sf_register_make(const SfLayout *layout, bool accept, char **before)
+sf_register_make(SfLineKind kind, const SfLayout *layout, bool accept, char **before)
 {
 	char		name[NAME_SIZE];
-	char	   *carried = carried_name();
+	char	   *carried = carried_name(kind);
 	Relation	origins;
 	HeapTuple	row;
 
-	register_name(layout, name);
+	register_name(kind, layout, name);
 	*before = NULL;
 	if (carried && (!accept || strcmp(carried, name) == 0))
 		return false;
 
 	origins = table_open(ReplicationOriginRelationId, ExclusiveLock);
-	row = find_row(origins);
+	row = find_row(origins, kind);
 	if (row == NULL)
 		replorigin_create(name);
 	else if (accept)
 	{
-		*before = row_name(origins, row) + strlen(NAME_PREFIX);
+		*before = row_name(origins, row) + strlen(prefixes[kind]);
 		rename_row(origins, row, name);
 	}
 	table_close(origins, NoLock);

@@ -1,6 +1,6 @@
 /*
  * register.h
- *	  The one number of this cluster that outlives it: the durable ceiling.
+ *	  The one number of a line that outlives the server: its durable ceiling.
  */
 #ifndef SF_REGISTER_H
 #define SF_REGISTER_H
@@ -9,19 +9,19 @@
 
 #include "replication/origin.h"
 
-#include "core/layout.h"
+#include "line.h"
 
 /*
- * The register, which must carry the layout.
+ * The register of a line, which must carry its layout.
  *
  * Raises object_not_in_prerequisite_state when there is none, when it carries
  * another layout, or when this very transaction made or changed it.  Needs a
  * transaction.
  */
-extern RepOriginId sf_register_find(const SfLayout *layout);
+extern RepOriginId sf_register_find(const SfLine *line);
 
-/* The time in the register; that of the Unix epoch if it was never written. */
-extern SfInstant sf_register_read(RepOriginId origin);
+/* The number in the register; 0 if it was never written. */
+extern uint64 sf_register_read(RepOriginId origin);
 
 typedef enum SfRegisterHold
 {
@@ -35,26 +35,26 @@ typedef enum SfRegisterHold
  * Keep the register from being dropped or renamed until sf_register_release or
  * the end of the transaction.  Never returns SF_REGISTER_BUSY if wait is true.
  */
-extern SfRegisterHold sf_register_hold(RepOriginId origin, const SfLayout *layout, bool wait);
+extern SfRegisterHold sf_register_hold(RepOriginId origin, const SfLine *line, bool wait);
 extern void sf_register_release(RepOriginId origin);
 
 /*
- * Write a time, log it, and return when the log is on disk.  A register that
- * holds a later time keeps it, unless back is true.  The register is held.
+ * Write a number, log it, and return when the log is on disk.  A register that
+ * holds a greater one keeps it, unless back is true.  The register is held.
  *
  * Raises object_in_use when a session has acquired the register, and
  * configuration_limit_exceeded when there is no slot for it.
  */
-extern void sf_register_write(RepOriginId origin, SfInstant instant, bool back);
+extern void sf_register_write(RepOriginId origin, uint64 number, bool back);
 
 /* Raises object_not_in_prerequisite_state: the register is missing. */
-extern void sf_register_report_missing(void);
+extern void sf_register_report_missing(SfLineKind kind);
 
 /*
- * Make the register if there is none.  If it carries another layout, then with
+ * Make the register of a kind of line if there is none.  If it carries another layout, then with
  * accept let it carry this one.  Returns whether anything was changed; *before
  * is the layout that it carried before, NULL if there was no register.
  */
-extern bool sf_register_make(const SfLayout *layout, bool accept, char **before);
+extern bool sf_register_make(SfLineKind kind, const SfLayout *layout, bool accept, char **before);
 
 #endif							/* SF_REGISTER_H */

@@ -25,6 +25,7 @@
 #include "settings.h"
 
 int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;
+int			sf_settings_sno_partition = SF_MACHINE_ID_UNSET;
 int			sf_max_ahead = 10;
 int			sf_max_wait = 5000;
 int			sf_max_clock_step = 3600 * 1000;
@@ -34,12 +35,16 @@ bool		sf_enable_timestamp_pushdown = true;
 /* Text of the settings, owned by guc.c, and what the check hooks made of it. */
 static char *layout_text;
 static char *sequence_range_text;
+static char *sno_sequence_range_text;
 static const SfLayout *layout;
 static const SfSequenceRange *sequence_range;
+static const SfSequenceRange *sno_sequence_range;
 
 /* The warning comes at each start within these last years of a layout. */
 #define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
 
+#define SNO_RANGE_HINT \
+	"Give the lowest and the highest, 4 numbers or more, as in \"0-32767\", or nothing for all."
 #define RANGE_HINT \
 	"Give the lowest and highest sequence number as in \"0-2047\", or nothing for all."
 
@@ -102,6 +107,27 @@ assign_sequence_range(const char *newval, void *extra)
 	sequence_range = extra;
 }
 
+static bool
+check_sno_sequence_range(char **newval, void **extra, GucSource source)
+{
+	SfSequenceRange parsed;
+	SfParseError error;
+
+	if (!sf_sno_sequence_range_parse(*newval, &parsed, &error))
+	{
+		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
+		GUC_check_errhint("%s", SNO_RANGE_HINT);
+		return false;
+	}
+	return keep_extra(extra, &parsed, sizeof(parsed));
+}
+
+static void
+assign_sno_sequence_range(const char *newval, void *extra)
+{
+	sno_sequence_range = extra;
+}
+
 static void
 report_malformed(const char *name, const char *value, const SfParseError *error,
 				 const char *hint)
@@ -137,6 +163,9 @@ refuse_malformed(void)
 	value = GetConfigOption("snowflake.sequence_range", true, false);
 	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))
 		report_malformed("snowflake.sequence_range", value, &error, RANGE_HINT);
+	value = GetConfigOption("snowflake.sno_sequence_range", true, false);
+	if (value && !sf_sno_sequence_range_parse(value, &parsed_range, &error))
+		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
 }
 
 void
@@ -160,6 +189,13 @@ sf_settings_init(void)
 							   "",
 							   fixed, 0,
 							   check_sequence_range, assign_sequence_range, NULL);
+	DefineCustomStringVariable("snowflake.sno_sequence_range",
+							   "Sequence numbers of type sno that this server may use, as min-max.",
+							   "Empty for all. Servers with ranges that do not overlap can share a partition.",
+							   &sno_sequence_range_text,
+							   "",
+							   fixed, 0,
+							   check_sno_sequence_range, assign_sno_sequence_range, NULL);
 	DefineCustomIntVariable("snowflake.max_ahead",
 							"How far the time of an ID may be ahead of the clock.",
 							NULL,
@@ -213,6 +249,12 @@ SfSequenceRange
 sf_settings_sequence_range(void)
 {
 	return *sequence_range;
+}
+
+SfSequenceRange
+sf_settings_sno_sequence_range(void)
+{
+	return *sno_sequence_range;
 }
 
 void

@@ -18,6 +18,7 @@
 	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
 
 extern int	sf_settings_machine_id; /* what this process has, perhaps late */
+extern int	sf_settings_sno_partition;	/* the same */
 extern int	sf_max_ahead;		/* ms */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_max_clock_step;	/* ms; 0: no check */
@@ -25,7 +26,8 @@ extern int	sf_sequence_jitter;
 extern bool sf_enable_timestamp_pushdown;
 
 /*
- * Define all settings but snowflake.machine_id, which machine.c has.
+ * Define all settings but snowflake.machine_id and snowflake.sno_partition, which
+ * machine.c has.
  *
  * Raises invalid_parameter_value when the configuration file has a malformed
  * layout or sequence range: the server does not start, or the library does not
@@ -37,6 +39,7 @@ extern void sf_settings_init(void);
 extern const SfLayout *sf_settings_layout(void);
 extern const char *sf_settings_layout_text(void);
 extern SfSequenceRange sf_settings_sequence_range(void);
+extern SfSequenceRange sf_settings_sno_sequence_range(void);
 
 /* Warn if the layout's timestamp bits are used up in a few years. */
 extern void sf_settings_warn_of_end(void);

@@ -15,6 +15,7 @@
 #include "utils/guc.h"
 
 #include "clock.h"
+#include "core/sno.h"
 #include "settings.h"
 #include "shared.h"
 
@@ -40,9 +41,13 @@ fill_shared(void)
 	memset(shared, 0, sizeof(*shared));
 	pg_atomic_init_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
 	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
+	pg_atomic_init_u32(&shared->configured_sno_partition, (uint32) sf_settings_sno_partition);
+	pg_atomic_init_u32(&shared->sno_partition, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u64(&shared->clock_difference, (uint64) sf_clock_difference());
 	sf_line_init(&shared->lines[SF_LINE_BIGINT], SF_LINE_BIGINT, sf_settings_layout(),
 				 sf_settings_sequence_range(), &locks[SF_LINE_BIGINT].lock);
+	sf_line_init(&shared->lines[SF_LINE_SNO], SF_LINE_SNO, &sf_sno_line,
+				 sf_settings_sno_sequence_range(), &locks[SF_LINE_SNO].lock);
 }
 
 static void

@@ -25,6 +25,10 @@ typedef struct SfShared
 	 */
 	pg_atomic_uint32 machine_id;
 
+	/* The same for snowflake.sno_partition, and the partition. */
+	pg_atomic_uint32 configured_sno_partition;
+	pg_atomic_uint32 sno_partition;
+
 	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
 	 * that was believed (clock.c), an int64.

@@ -10,6 +10,7 @@
 #include "utils/timestamp.h"
 
 #include "sno.h"
+#include "sno_argument.h"
 
 PG_FUNCTION_INFO_V1(sno_decode);
 PG_FUNCTION_INFO_V1(sno_timestamp);
@@ -70,9 +71,8 @@ sno_tick_tock(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(sf_sno_decompose(PG_GETARG_SNO(0)).tick_tock);
 }
 
-/* The units of a timestamptz argument. */
-static uint64
-units_argument(FunctionCallInfo fcinfo, int argno)
+uint64
+sf_units_argument(FunctionCallInfo fcinfo, int argno)
 {
 	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
 	int64		units = sf_layout_tick_floor(&sf_sno_line, created_at);
@@ -91,9 +91,8 @@ units_argument(FunctionCallInfo fcinfo, int argno)
 	return (uint64) units;
 }
 
-/* An int4 argument that is the value of the named field, 0 to max. */
-static uint32
-field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int max)
+uint32
+sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int max)
 {
 	int32		value = PG_GETARG_INT32(argno);
 
@@ -110,10 +109,10 @@ sno_encode(PG_FUNCTION_ARGS)
 {
 	SfSnoFields fields;
 
-	fields.units = units_argument(fcinfo, 0);
-	fields.metabyte = (uint8) field_argument(fcinfo, 1, "metabyte", PG_UINT8_MAX);
-	fields.partition = (uint16) field_argument(fcinfo, 2, "partition", PG_UINT16_MAX);
-	fields.sequence = (uint16) field_argument(fcinfo, 3, "sequence", PG_UINT16_MAX);
+	fields.units = sf_units_argument(fcinfo, 0);
+	fields.metabyte = sf_metabyte_argument(fcinfo, 1);
+	fields.partition = (uint16) sf_sno_field_argument(fcinfo, 2, "partition", PG_UINT16_MAX);
+	fields.sequence = (uint16) sf_sno_field_argument(fcinfo, 3, "sequence", PG_UINT16_MAX);
 	fields.tick_tock = PG_GETARG_BOOL(4);
 	PG_RETURN_SNO(sf_sno_compose(fields));
 }

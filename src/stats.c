@@ -70,22 +70,12 @@ add_interval(StatRow *row, int64 microseconds)
 }
 
 static void
-add_machine_id(StatRow *row, SfShared *shared)
+add_machine_id(StatRow *row, uint32 machine_id)
 {
-	uint32		machine_id = pg_atomic_read_u32(&shared->machine_id);
-
 	if (machine_id == SF_MACHINE_ID_NOT_PINNED)
 		add_null(row);
 	else
 		add(row, Int32GetDatum((int32) machine_id));
-}
-
-static TimestampTz
-position_time(SfLine *line, pg_atomic_uint64 *position)
-{
-	return sf_layout_tick_start(&line->layout,
-								sf_position_tick(&line->layout,
-												 pg_atomic_read_u64(position)));
 }
 
 /* Where the line is: nowhere, until the first ID in this run of the server. */
@@ -100,19 +90,20 @@ add_line(StatRow *row, SfLine *line)
 		return;
 	}
 	pg_read_barrier();			/* written before it */
-	add_interval(row, Max(position_time(line, &line->cursor) - GetCurrentTimestamp(), 0));
-	add(row, TimestampTzGetDatum(position_time(line, &line->ceiling)));
+	add_interval(row, Max(sf_line_time(line, sf_line_position(line)) - GetCurrentTimestamp(), 0));
+	add(row, TimestampTzGetDatum(sf_line_time(line, pg_atomic_read_u64(&line->ceiling))));
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&line->floor)));
 }
 
 static void
 fill_row(StatRow *row, SfShared *shared, SfLine *line)
 {
-	const SfLayout *layout = &line->layout;
 	SfStats    *stats = &line->stats;
 
-	add(row, CStringGetTextDatum("bigint"));
-	add_machine_id(row, shared);
+	bool		is_sno = line->kind == SF_LINE_SNO;
+
+	add(row, CStringGetTextDatum(is_sno ? "sno" : "bigint"));
+	add_machine_id(row, pg_atomic_read_u32(is_sno ? &shared->sno_partition : &shared->machine_id));
 	add(row, CStringGetTextDatum(sf_line_layout_text(line)));
 	add_count(row, stats, SF_STAT_LEASES);
 	add_count(row, stats, SF_STAT_IDS_LEASED);
@@ -124,7 +115,7 @@ fill_row(StatRow *row, SfShared *shared, SfLine *line)
 	add_line(row, line);
 	add_count(row, stats, SF_STAT_REGISTER_WRITES);
 	add_time(row, stats, SF_STAT_REGISTER_WRITE_TIME);
-	add(row, TimestampTzGetDatum(sf_layout_tick_start(layout, sf_layout_last_tick(layout) + 1)));
+	add(row, TimestampTzGetDatum(sf_layout_tick_start(&line->layout, sf_line_last_tick(line) + 1)));
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
 }
 
@@ -133,21 +124,30 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 {
 	SfShared   *shared = sf_shared_required();
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	StatRow		row = {0};
 
 	InitMaterializedSRF(fcinfo, 0);
-	fill_row(&row, shared, &shared->lines[SF_LINE_BIGINT]);
-	tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+	for (int i = 0; i < SF_LINE_COUNT; i++)
+	{
+		StatRow		row = {0};
+
+		fill_row(&row, shared, &shared->lines[i]);
+		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
+	}
 	return (Datum) 0;
 }
 
 Datum
 pg_stat_snowflake_reset(PG_FUNCTION_ARGS)
 {
-	SfStats    *stats = &sf_shared_required()->lines[SF_LINE_BIGINT].stats;
+	SfShared   *shared = sf_shared_required();
 
-	for (int i = 0; i < SF_STAT_COUNT; i++)
-		pg_atomic_write_u64(&stats->numbers[i], 0);
-	pg_atomic_write_u64(&stats->since, (uint64) GetCurrentTimestamp());
+	for (int k = 0; k < SF_LINE_COUNT; k++)
+	{
+		SfStats    *stats = &shared->lines[k].stats;
+
+		for (int i = 0; i < SF_STAT_COUNT; i++)
+			pg_atomic_write_u64(&stats->numbers[i], 0);
+		pg_atomic_write_u64(&stats->since, (uint64) GetCurrentTimestamp());
+	}
 	PG_RETURN_VOID();
 }

@@ -40,7 +40,7 @@ sf_lease_next(const SfLeaseTerms *terms, uint64_t cursor, SfLease *lease)
 			(uint32_t) least(terms->jitter, terms->range.max - terms->range.min);
 
 	lease->tick = tick;
-	if (tick > sf_layout_last_tick(layout))
+	if (tick > terms->last_tick)
 		return SF_LEASE_EXHAUSTED;
 	if (is_after(tick, terms->last_allowed_tick))
 		return SF_LEASE_AHEAD;

@@ -67,6 +67,7 @@ typedef struct SfLeaseTerms
 	SfSequenceRange range;		/* within the layout */
 	int64_t		now_tick;		/* the clock's tick; negative before the epoch */
 	int64_t		last_allowed_tick;	/* the tick of now + max_ahead */
+	uint64_t	last_tick;		/* no tick after it is issued */
 	uint64_t	ceiling;		/* positions from here on are not durable */
 	uint32_t	size;			/* positions wanted, at least 1 */
 	uint32_t	jitter;			/* skip so many in a tick not touched yet */

@@ -30,33 +30,63 @@ take_number(const char **rest, uint64_t *number)
 	return *rest > start;
 }
 
+/* Read "first-last", or the empty text for 0 and SF_SEQUENCE_MAX, in any order. */
+static bool
+parse_pair(const char *text, uint64_t *first, uint64_t *last, SfParseError *error)
+{
+	const char *rest = text;
+	const char *last_start;
+
+	*first = 0;
+	*last = SF_SEQUENCE_MAX;
+	if (*text == '\0')
+		return true;
+	if (!take_number(&rest, first))
+		return fail(error, 0, "the lowest sequence number is missing");
+	if (*rest++ != '-')
+		return fail(error, (size_t) (rest - 1 - text), "\"-\" is missing");
+	last_start = rest;
+	if (!take_number(&rest, last))
+		return fail(error, (size_t) (rest - text), "the highest sequence number is missing");
+	if (*rest != '\0')
+		return fail(error, (size_t) (rest - text), "there is more than min-max");
+	if (*first > SF_SEQUENCE_MAX)
+		return fail(error, 0, "the lowest sequence number is over 2147483647");
+	if (*last > SF_SEQUENCE_MAX)
+		return fail(error, (size_t) (last_start - text), "the highest sequence number is over 2147483647");
+	return true;
+}
+
 bool
 sf_sequence_range_parse(const char *text, SfSequenceRange *range, SfParseError *error)
 {
-	const char *rest = text;
-	const char *max_start;
-	uint64_t	min = 0;
-	uint64_t	max = SF_SEQUENCE_MAX;
+	uint64_t	min;
+	uint64_t	max;
 
-	if (*text != '\0')
-	{
-		if (!take_number(&rest, &min))
-			return fail(error, 0, "the lowest sequence number is missing");
-		if (*rest++ != '-')
-			return fail(error, (size_t) (rest - 1 - text), "\"-\" is missing");
-		max_start = rest;
-		if (!take_number(&rest, &max))
-			return fail(error, (size_t) (rest - text), "the highest sequence number is missing");
-		if (*rest != '\0')
-			return fail(error, (size_t) (rest - text), "there is more than min-max");
-		if (min > SF_SEQUENCE_MAX)
-			return fail(error, 0, "the lowest sequence number is over 2147483647");
-		if (max > SF_SEQUENCE_MAX)
-			return fail(error, (size_t) (max_start - text), "the highest sequence number is over 2147483647");
-		if (min > max)
-			return fail(error, 0, "the lowest sequence number is above the highest");
-	}
+	if (!parse_pair(text, &min, &max, error))
+		return false;
+	if (min > max)
+		return fail(error, 0, "the lowest sequence number is above the highest");
 	range->min = (uint32_t) min;
 	range->max = (uint32_t) max;
+	return true;
+}
+
+bool
+sf_sno_sequence_range_parse(const char *text, SfSequenceRange *range, SfParseError *error)
+{
+	uint64_t	first;
+	uint64_t	last;
+
+	if (!parse_pair(text, &first, &last, error))
+		return false;
+	if (*text == '\0')
+		last = SF_SNO_SEQUENCE_MAX;
+	if (first > SF_SNO_SEQUENCE_MAX || last > SF_SNO_SEQUENCE_MAX)
+		return fail(error, 0, "a sequence number is over 65535");
+	if ((first < last ? last - first : first - last) + 1 < SF_SNO_SEQUENCE_COUNT)
+		return fail(error, 0, "there are fewer than 4 sequence numbers");
+	range->min = (uint32_t) (first < last ? first : last);
+	range->max = (uint32_t) (first < last ? last : first);
 	return true;
 }

@@ -33,4 +33,15 @@ typedef struct SfSequenceRange
 extern bool sf_sequence_range_parse(const char *text, SfSequenceRange *range,
 									SfParseError *error);
 
+/* The least capacity of a sno's unit of 4 ms, and the greatest sequence number. */
+#define SF_SNO_SEQUENCE_COUNT	4
+#define SF_SNO_SEQUENCE_MAX		65535
+
+/*
+ * The same for IDs of type sno: at most SF_SNO_SEQUENCE_MAX, and no fewer than
+ * SF_SNO_SEQUENCE_COUNT; the higher number may come first (as in github.com/muyo/sno).
+ */
+extern bool sf_sno_sequence_range_parse(const char *text, SfSequenceRange *range,
+										SfParseError *error);
+
 #endif							/* SF_SEQUENCE_RANGE_H */

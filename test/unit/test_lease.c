@@ -77,7 +77,7 @@ test_against_rule(void)
 
 	for (int n = 0; n < 500000; n++)
 	{
-		SfLeaseTerms terms = {.layout = &layout};
+		SfLeaseTerms terms = {.layout = &layout,.last_tick = sf_layout_last_tick(&layout)};
 		uint64_t	cursor = random_number() % (SMALL_LINE_END + 1);
 		SfLease		lease;
 
@@ -123,7 +123,7 @@ test_race(void)
 		for (int step = 0; step < 200; step++)
 		{
 			int			backend = (int) (random_number() % BACKENDS);
-			SfLeaseTerms terms = {.layout = &layout,.range = {1, 6}};
+			SfLeaseTerms terms = {.layout = &layout,.range = {1, 6},.last_tick = sf_layout_last_tick(&layout)};
 			SfLease		lease;
 
 			if (random_number() % 2)
@@ -165,7 +165,7 @@ test_widest_sequence(void)
 {
 	SfLayout	layout;
 	SfParseError error;
-	SfLeaseTerms terms = {.layout = &layout,.range = {0, SF_SEQUENCE_MAX},.now_tick = 1,
+	SfLeaseTerms terms = {.layout = &layout,.range = {0, SF_SEQUENCE_MAX},.last_tick = sf_layout_last_tick(&layout),.now_tick = 1,
 	.last_allowed_tick = 1,.ceiling = UINT64_MAX,.size = UINT32_MAX};
 	SfLease		lease;
 

@@ -39,7 +39,8 @@ change_over(Generator *generator, uint64_t now)
 static bool
 next(Generator *generator, int64_t now, uint64_t *taken)
 {
-	SfLeaseTerms terms = {.layout = &sf_sno_line, .range = generator->range, .ceiling = UINT64_MAX, .size = 1};
+	SfLeaseTerms terms = {.layout = &sf_sno_line, .range = generator->range, .ceiling = UINT64_MAX, .size = 1,
+	.last_tick = SF_TIMELINE_TICKS - 1};
 	SfLease		lease;
 
 	terms.now_tick = now;

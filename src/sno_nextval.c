@@ -1,0 +1,108 @@
+/*
+ * sno_nextval.c
+ *	  SQL functions that issue IDs of type sno.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/timestamp.h"
+
+#include "generator.h"
+#include "machine.h"
+#include "sno.h"
+#include "sno_argument.h"
+
+PG_FUNCTION_INFO_V1(sno_nextval);
+PG_FUNCTION_INFO_V1(sno_nextval_set);
+PG_FUNCTION_INFO_V1(sno_at);
+PG_FUNCTION_INFO_V1(sno_snapshot);
+
+Datum
+sno_nextval(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_generator_next_sno(sf_metabyte_argument(fcinfo, 0)));
+}
+
+/* As snowflake_nextval_set: one a call. */
+Datum
+sno_nextval_set(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *context;
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		int32		count = PG_GETARG_INT32(1);
+
+		if (count < 0)
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("cannot generate %d IDs of type sno", count),
+					errdetail("The count must be 0 or more."));
+		context = SRF_FIRSTCALL_INIT();
+		context->max_calls = (uint64) count;
+	}
+	context = SRF_PERCALL_SETUP();
+	if (context->call_cntr >= context->max_calls)
+		SRF_RETURN_DONE(context);
+	SRF_RETURN_NEXT(context, sf_sno_result(sf_generator_next_sno(sf_metabyte_argument(fcinfo, 0))));
+}
+
+/*
+ * For a time of the caller's: the sequence is counted by the session, within its
+ * bounds, and neither the clock nor any other session is asked.
+ */
+Datum
+sno_at(PG_FUNCTION_ARGS)
+{
+	static uint32 counter = 0;
+	SfShared   *shared = sf_shared_required();
+	SfSequenceRange range = sf_sequence_range_within(&sf_sno_line, shared->lines[SF_LINE_SNO].range);
+	SfSnoFields fields;
+
+	fields.metabyte = sf_metabyte_argument(fcinfo, 0);
+	fields.units = sf_units_argument(fcinfo, 1);
+	fields.tick_tock = false;
+	fields.partition = (uint16) sf_sno_partition(shared);
+	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
+	PG_RETURN_SNO(sf_sno_compose(fields));
+}
+
+static Datum
+tick_datum(const SfLine *line, uint64 tick)
+{
+	return TimestampTzGetDatum(sf_layout_tick_start(&line->layout, tick));
+}
+
+/*
+ * The state of the generator, as of some moment: while others issue IDs, the parts
+ * may be of slightly different ones.
+ */
+Datum
+sno_snapshot(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	SfLine	   *line = &shared->lines[SF_LINE_SNO];
+	SfSequenceRange range = sf_sequence_range_within(&line->layout, line->range);
+	uint32		partition = pg_atomic_read_u32(&shared->sno_partition);
+	uint64		position = sf_line_position(line);
+	TupleDesc	descriptor;
+	Datum		values[8];
+	bool		nulls[8] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = Int32GetDatum((int32) partition);
+	nulls[0] = partition == SF_MACHINE_ID_NOT_PINNED;
+	values[1] = Int32GetDatum((int32) range.min);
+	values[2] = Int32GetDatum((int32) range.max);
+	nulls[3] = nulls[5] = position == 0;
+	values[3] = Int32GetDatum((int32) sf_position_sequence(&line->layout, position - 1));
+	values[4] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[5] = tick_datum(line, sf_position_tick(&line->layout, position - 1));
+	nulls[6] = pg_atomic_read_u64(&line->wall_safe) == 0;
+	values[6] = tick_datum(line, pg_atomic_read_u64(&line->wall_safe));
+	values[7] = Int64GetDatum((int64) pg_atomic_read_u32(&line->drifts));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+}
