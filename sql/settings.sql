@@ -29,3 +29,8 @@ ALTER SYSTEM SET snowflake.layout = 'twiter';
 ALTER SYSTEM SET snowflake.layout = 'epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=13';
 ALTER SYSTEM SET snowflake.sequence_range = '10';
 ALTER SYSTEM SET snowflake.sequence_range = '10-9';
+
+ALTER SYSTEM SET snowflake.sno_sequence_range = '100-102';
+ALTER SYSTEM SET snowflake.sno_sequence_range = '0-65536';
+ALTER SYSTEM SET snowflake.sno_sequence_range = '7';
+ALTER SYSTEM SET snowflake.sno_partition = 65536;

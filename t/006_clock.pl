@@ -28,7 +28,7 @@ $ids->goes_on($server, 'a server issues IDs');
 
 sub regressions
 {
-	return $server->safe_psql('postgres', 'SELECT clock_regressions FROM pg_stat_snowflake');
+	return $server->safe_psql('postgres', 'SELECT clock_regressions FROM pg_stat_snowflake WHERE generator = \'bigint\'');
 }
 
 # An hour back while running: in a session that has a lease in hand, and in a
@@ -39,7 +39,7 @@ my $taken = $session->query($ids->query(1000));
 $clock->step(-3600);
 fails_with($server, $nextval, '53400', $refused, $hour);
 is($session->query($nextval), '', 'the session gets no ID either');
-is($server->safe_psql('postgres', "SELECT clock_regressions, round(extract(epoch FROM max_regression) / 10), waits > 1, wait_time >= 100 FROM pg_stat_snowflake"),
+is($server->safe_psql('postgres', "SELECT clock_regressions, round(extract(epoch FROM max_regression) / 10), waits > 1, wait_time >= 100 FROM pg_stat_snowflake WHERE generator = 'bigint'"),
 	'1|360|t|t', 'one step back is counted');
 log_matches($server, 0, qr/LOG:  the clock of this server has stepped back by 3(599|600)\.\d{3} s\n.*DETAIL:  No Snowflake ID is repeated: the next one has the time 20.*, and is issued when the clock is 10 ms before it/, 'and logged');
 $clock->step(3600);
@@ -61,7 +61,7 @@ cmp_ok(regressions(), '>', $before, 'small steps are counted');
 my $messages = () = slurp_file($server->logfile) =~ /has stepped back/g;
 cmp_ok($messages, '<=', 1 + (time - $^T) / 60, 'and logged once a minute at most');
 $clock->set(0);
-is($server->safe_psql('postgres', 'SELECT pg_stat_snowflake_reset(); SELECT clock_regressions, max_regression FROM pg_stat_snowflake'), "\n0|00:00:00", 'reset');
+is($server->safe_psql('postgres', 'SELECT pg_stat_snowflake_reset(); SELECT clock_regressions, max_regression FROM pg_stat_snowflake WHERE generator = \'bigint\''), "\n0|00:00:00", 'reset');
 
 # Ten years forth: not believed, until it is accepted; and the way back.
 $clock->step($decade);
@@ -102,7 +102,7 @@ $locking->query('COMMIT');
 $session->query('SELECT 1');
 $clock->step(-$decade);
 $ids->goes_on($server, 'the jump was not believed');
-is($server->safe_psql('postgres', "SELECT ceiling < now() + interval '10 s' FROM pg_stat_snowflake"), 't', 'and nothing is reserved so far ahead');
+is($server->safe_psql('postgres', "SELECT ceiling < now() + interval '10 s' FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'and nothing is reserved so far ahead');
 $_->quit for $locking, $session;
 
 # Less than the limit is believed; without a limit, anything.

@@ -82,7 +82,7 @@ $_->quit for $dropping, $session;
 
 # The durable ceiling is never below the one that sessions go by, also if the
 # register was made anew and the floor is set within what was reserved before.
-my $durable = "SELECT pg_replication_origin_progress('$twitter', false) - '0/0' >= extract(epoch FROM ceiling) * 1000000 FROM pg_stat_snowflake";
+my $durable = "SELECT pg_replication_origin_progress('$twitter', false) - '0/0' >= extract(epoch FROM ceiling) * 1000000 FROM pg_stat_snowflake WHERE generator = 'bigint'";
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 $server->safe_psql('postgres', "$nextval; $nextval");
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");

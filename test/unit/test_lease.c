@@ -56,7 +56,7 @@ agrees(const SfLeaseTerms *terms, uint64_t cursor)
 
 	if (lease.tick != start / 8)
 		return false;
-	if (start >= SMALL_LINE_END)
+	if (start / 8 > terms->last_tick)
 		return status == SF_LEASE_EXHAUSTED;
 	if ((int64_t) (start / 8) > terms->last_allowed_tick)
 		return status == SF_LEASE_AHEAD;
@@ -81,6 +81,7 @@ test_against_rule(void)
 		uint64_t	cursor = random_number() % (SMALL_LINE_END + 1);
 		SfLease		lease;
 
+		terms.last_tick -= random_number() % 4;
 		terms.range.min = (uint32_t) (random_number() % 8);
 		terms.range.max = terms.range.min + (uint32_t) (random_number() % (8 - terms.range.min));
 		terms.now_tick = (int64_t) (random_number() % 40) - 4;
@@ -165,7 +166,7 @@ test_widest_sequence(void)
 {
 	SfLayout	layout;
 	SfParseError error;
-	SfLeaseTerms terms = {.layout = &layout,.range = {0, SF_SEQUENCE_MAX},.last_tick = sf_layout_last_tick(&layout),.now_tick = 1,
+	SfLeaseTerms terms = {.layout = &layout,.range = {0, SF_SEQUENCE_MAX},.last_tick = UINT32_MAX,.now_tick = 1,
 	.last_allowed_tick = 1,.ceiling = UINT64_MAX,.size = UINT32_MAX};
 	SfLease		lease;
 

@@ -69,10 +69,49 @@ test_bad(void)
 	}
 }
 
+static void
+test_sno(void)
+{
+	static const struct
+	{
+		const char *text;
+		bool		valid;
+		uint32_t	min;
+		uint32_t	max;
+		size_t		position;	/* of the error */
+	}			tests[] = {
+		{"", true, 0, 65535, 0},
+		{"0-65535", true, 0, 65535, 0},
+		{"100-103", true, 100, 103, 0},
+		{"103-100", true, 100, 103, 0},
+		{"100-102", false, 0, 0, 1},
+		{"102-100", false, 0, 0, 1},
+		{"100-100", false, 0, 0, 1},
+		{"0-65536", false, 0, 0, 1},
+		{"65536-0", false, 0, 0, 1},
+		{"0-", false, 0, 0, 3},
+		{"0-4294967295", false, 0, 0, 3},
+	};
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+	{
+		SfSequenceRange range = {7, 8};
+		SfParseError error;
+		bool		valid = sf_sno_sequence_range_parse(tests[i].text, &range, &error);
+
+		ok(valid == tests[i].valid, "of type sno, \"%s\" is %s", tests[i].text, tests[i].valid ? "a range" : "none");
+		if (valid)
+			ok(range.min == tests[i].min && range.max == tests[i].max, "%u to %u", range.min, range.max);
+		else
+			is_int((int64_t) error.position, (int64_t) tests[i].position, error.message);
+	}
+}
+
 int
 main(void)
 {
 	test_good();
 	test_bad();
+	test_sno();
 	return done_testing();
 }

@@ -17,16 +17,16 @@ typedef struct Generator
 	uint32_t	drifts;
 	uint64_t	tolerated;
 	SfSequenceRange range;
-} Generator;
+}			Generator;
 
 static uint64_t
-wall_hi(const Generator *generator)
+wall_hi(const Generator * generator)
 {
 	return sf_position_tick(&sf_sno_line, sf_cursor_position(generator->cursor) - 1);
 }
 
 static void
-change_over(Generator *generator, uint64_t now)
+change_over(Generator * generator, uint64_t now)
 {
 	bool		timeline = !sf_cursor_timeline(generator->cursor);
 
@@ -37,9 +37,9 @@ change_over(Generator *generator, uint64_t now)
 
 /* The next position, with its timeline, if the clock allows one. */
 static bool
-next(Generator *generator, int64_t now, uint64_t *taken)
+next(Generator * generator, int64_t now, uint64_t *taken)
 {
-	SfLeaseTerms terms = {.layout = &sf_sno_line, .range = generator->range, .ceiling = UINT64_MAX, .size = 1,
+	SfLeaseTerms terms = {.layout = &sf_sno_line,.range = generator->range,.ceiling = UINT64_MAX,.size = 1,
 	.last_tick = SF_TIMELINE_TICKS - 1};
 	SfLease		lease;
 
@@ -75,7 +75,13 @@ check_step(char *columns[MAX_COLUMNS])
 
 	if (atoi(columns[1]) == 0)
 	{
-		generator = (Generator) {.range = {0, 65535}};
+		generator = (Generator)
+		{
+			.range =
+			{
+				0, 65535
+			}
+		};
 		if (strcmp(columns[0], "restore_in_past") == 0)
 			generator.cursor = sf_position(&sf_sno_line, RESTORED, 1);
 	}
@@ -107,7 +113,7 @@ static void
 check_random_clock(uint64_t tolerated)
 {
 	static unsigned char seen[2][TICKS * 2][4];
-	Generator	generator = {.range = {0, 3}, .tolerated = tolerated};
+	Generator	generator = {.range = {0, 3},.tolerated = tolerated};
 	int			again = 0;
 	int			issued = 0;
 	int			changes = 0;
@@ -119,7 +125,7 @@ check_random_clock(uint64_t tolerated)
 		uint64_t	taken;
 		uint64_t	position;
 
-		if (random_number() % 300 == 0)	/* a restart, with a tick of reserve */
+		if (random_number() % 300 == 0) /* a restart, with a tick of reserve */
 		{
 			uint64_t	tick = wall_hi(&generator) + 2;
 

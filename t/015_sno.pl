@@ -1,0 +1,156 @@
+# IDs of type sno when the clock steps back: they go on at once, in the other
+# timeline, and no ID comes twice, over second steps, crashes, promotions and among 64
+# sessions.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $clock = TestClock->new;
+my $server = $clock->server('main', "snowflake.max_wait = 0\nsnowflake.sno_partition = 77\nmax_connections = 100",
+	allows_streaming => 1);
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$server->backup('copy');
+
+my %seen;
+
+# IDs of one session of a server are new, true to the clock, and of a timeline.
+sub issues
+{
+	my ($from, $timeline, $name) = @_;
+	my @rows = split /\n/, $from->safe_psql('postgres', q{
+		SELECT id, sno_tick_tock(id), sno_partition(id), extract(epoch FROM clock_timestamp() - sno_timestamp(id))
+		FROM sno_nextval(3, 1000) AS id});
+	my @again = grep { $seen{ (split /\|/)[0] }++ } @rows;
+	my @wrong = grep { my (undef, $t, $partition, $behind) = split /\|/; $t ne $timeline || $partition != 77 || $behind < -0.02 || $behind > 5 } @rows;
+
+	is(scalar(@rows) . ' ' . scalar(@again) . ' ' . scalar(@wrong), '1000 0 0', "$name: new, in the timeline $timeline, true to the clock");
+}
+
+sub refuses
+{
+	my ($name) = @_;
+	my ($status, $stdout, $stderr) = $server->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT sno_nextval()");
+
+	like($stderr, qr/ERROR:  53400/, $name);
+}
+
+sub snapshot { return $server->safe_psql('postgres', "SELECT $_[0] FROM sno_snapshot()"); }
+
+# Nothing waits here: snowflake.max_wait is 0.
+issues($server, 'f', 'at first');
+is(snapshot('partition, sequence_min, sequence_max, wall_safe IS NULL, drifts'), '77|0|65535|t|0', 'its state');
+
+# What the server had reserved before a crash, a second, is no step back: it is waited for.
+$clock->freeze;
+crash($server);
+$clock->start($server);
+refuses('within what was reserved before a crash');
+is(snapshot('drifts'), '0', 'and that is no change over');
+$clock->set(2);
+$clock->thaw;
+issues($server, 'f', 'past that');
+
+my $first_hi = snapshot('wall_hi');
+$clock->set(-3600);
+issues($server, 't', 'an hour back');
+is(snapshot("drifts, wall_safe = '$first_hi'"), '1|t', 'its state knows how far the other timeline was used');
+$clock->set(-3700);
+refuses('a second step back, into what has been used twice');
+$clock->set(-3500);
+issues($server, 't', 'past where it was');
+$clock->set(0);
+issues($server, 't', 'past where both were');
+$clock->set(600);
+issues($server, 't', 'ten minutes on');
+$clock->set(500);
+issues($server, 'f', 'a step back that is not as far');
+is(snapshot('drifts'), '2', 'is the second change over');
+
+# A crash keeps the timeline and what is used up.
+crash($server);
+$clock->set(505);
+$clock->start($server);
+issues($server, 'f', 'after a crash');
+$clock->set(300);
+refuses('a step back into what was used twice before the crash');
+$clock->set(505);
+
+# The clock is set back while the server is down: a regression like any other.
+$clock->set(700);
+issues($server, 'f', 'later');
+$server->stop;
+$clock->set(660);
+$clock->start($server);
+issues($server, 't', 'the clock was set back while the server was down');
+crash($server);
+$clock->set(640);
+$clock->start($server);
+refuses('and once more, over a crash');
+$clock->set(800);
+issues($server, 't', 'until it is past both');
+
+# A standby that is promoted goes on from the same state.
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($server, 'copy', has_streaming => 1);
+$clock->start($standby);
+$server->wait_for_catchup($standby);
+fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
+$server->stop;
+$standby->promote;
+$clock->set(780);
+issues($standby, 'f', 'a promoted standby whose clock is behind');
+$clock->set(760);
+my ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sno_nextval()');
+isnt($status, 0, 'knows what was used twice');
+$standby->stop;
+
+# Many sessions while the clock steps, and crashes.
+my $busy = $clock->server('busy', "snowflake.max_wait = -1\nmax_connections = 100\nsnowflake.sno_partition = 77");
+$busy->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my @files;
+for my $round (1 .. 4)
+{
+	my @running = map {
+		my $file = "$PostgreSQL::Test::Utils::tmp_check/snos." . scalar(@files);
+		push @files, $file;
+		IPC::Run::start([ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $busy->connstr('postgres'), '-c', "SELECT sno_nextval($_, 100000)" ],
+			'2>', '/dev/null')
+	} 1 .. 64;
+	for my $step (1 .. 600)
+	{
+		last if $step > 10 && 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
+		$clock->step($step % 2 ? -rand(0.5) : rand(0.6));
+		select(undef, undef, undef, 0.1);
+	}
+	crash($busy);
+	$_->finish for @running;
+	$clock->step(-rand(1)) if $round % 2;
+	$clock->start($busy);
+}
+my $changes = $busy->safe_psql('postgres', 'SELECT sno_nextval() IS NOT NULL');
+my $list = "$PostgreSQL::Test::Utils::tmp_check/snos.all";
+system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");
+$busy->safe_psql('postgres', "CREATE UNLOGGED TABLE taken (id sno); COPY taken FROM '$list'");
+my $result = $busy->safe_psql('postgres', q{
+	SELECT count(*), count(*) - count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), sno_tick_tock(id))),
+		count(*) FILTER (WHERE sno_tick_tock(id)) > 1000 FROM taken});
+my ($count, $duplicates, $both) = split /\|/, $result;
+cmp_ok($count, '>', 128_000, "256 sessions and 4 crashes: $count IDs");
+is("$duplicates $both", '0 t', 'none twice, metabytes left aside, in both timelines');
+$busy->stop;
+
+# Two servers share a partition by their sequence numbers.
+my @halves = ('0-32767', '65535-32768');
+my @shared = map { snowflake_server("half$_", 'snowflake.sno_partition = 9', "snowflake.sno_sequence_range = '$halves[$_]'") } 0, 1;
+is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * ' . $_ . ', max(sno_sequence(id)) < 32768 + 32768 * ' . $_ .
+	', count(DISTINCT id) FROM (SELECT sno_nextval(0, 500000) AS id) i'), 't|t|500000', "half $_ of a partition") for 0, 1;
+
+done_testing();
