@@ -229,7 +229,7 @@ open_locked(SfLine *line, RepOriginId origin)
 		pg_atomic_write_u64(&line->wall_safe, state.wall_safe);
 		pg_atomic_write_u32(&line->drifts, state.drifts);
 	}
-	if (cursor == 0 || sf_cursor_timeline(cursor) == (state.drifts & 1))
+	if (cursor == 0 || sf_line_timeline_of(line, cursor) == (state.drifts & 1))
 	{
 		uint64		start = sf_cursor(state.drifts & 1, position);
 
@@ -237,7 +237,7 @@ open_locked(SfLine *line, RepOriginId origin)
 			;
 		cursor = Max(cursor, start);
 	}
-	position = sf_cursor_position(cursor);
+	position = sf_line_position_of(line, cursor);
 	pg_atomic_write_u64(&line->opened, cursor);
 	pg_atomic_write_u64(&line->ceiling, position);
 	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
@@ -285,7 +285,7 @@ move_cursor(SfLine *line, uint64 position, bool back)
 
 	do
 	{
-		moved = sf_cursor(sf_cursor_timeline(cursor), position);
+		moved = sf_cursor(sf_line_timeline_of(line, cursor), position);
 	} while ((back || cursor < moved) &&
 			 !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, moved));
 	pg_atomic_write_u64(&line->opened, moved);
@@ -386,9 +386,9 @@ sf_ceiling_judge(SfLine *line, uint64 cursor, TimestampTz now)
 {
 	const SfLayout *layout = &line->layout;
 
-	if (!sf_line_has_timelines(line) || sf_cursor_position(cursor) == 0)
+	if (!sf_line_has_timelines(line) || sf_line_position_of(line, cursor) == 0)
 		return SF_STEP_BACK_NONE;
-	return sf_timeline_judge(sf_position_tick(layout, sf_cursor_position(cursor) - 1),
+	return sf_timeline_judge(sf_position_tick(layout, sf_line_position_of(line, cursor) - 1),
 							 pg_atomic_read_u64(&line->wall_safe),
 							 sf_layout_tick_floor(layout, now), tolerated_ticks(line, cursor));
 }
@@ -401,29 +401,29 @@ change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
 {
 	const SfLayout *layout = &line->layout;
 	uint64		cursor = pg_atomic_read_u64(&line->cursor);
-	bool		timeline = !sf_cursor_timeline(cursor);
+	bool		timeline = !sf_line_timeline_of(line, cursor);
 	uint32		drifts = pg_atomic_read_u32(&line->drifts) + 1;
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		start;
 	uint64		ceiling;
 
-	if (sf_cursor_timeline(cursor) != sf_cursor_timeline(seen) || origin_of(line) != origin ||
+	if (sf_line_timeline_of(line, cursor) != sf_line_timeline_of(line, seen) || origin_of(line) != origin ||
 		sf_ceiling_judge(line, cursor, now) != SF_STEP_BACK_CHANGE)
 		return;
 	start = sf_cursor(timeline, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
-	ceiling = next_ceiling(line, now, sf_cursor_position(start));
+	ceiling = next_ceiling(line, now, sf_line_position_of(line, start));
 
 	/* Until the swap, others may issue all that is reserved. */
 	write_number(line, origin,
 				 register_number(line, sf_line_time(line, ceiling),
-								 sf_position_tick(layout, Max(pg_atomic_read_u64(&line->ceiling), sf_cursor_position(cursor)) - 1),
+								 sf_position_tick(layout, Max(pg_atomic_read_u64(&line->ceiling), sf_line_position_of(line, cursor)) - 1),
 								 drifts),
 				 true);
 	pg_atomic_write_u64(&line->ceiling, 0);
 	pg_memory_barrier();
 	while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, start))
 		;
-	pg_atomic_write_u64(&line->wall_safe, sf_position_tick(layout, sf_cursor_position(cursor) - 1));
+	pg_atomic_write_u64(&line->wall_safe, sf_position_tick(layout, sf_line_position_of(line, cursor) - 1));
 	pg_atomic_write_u32(&line->drifts, drifts);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	pg_atomic_write_u64(&line->ceiling, ceiling);

@@ -200,8 +200,8 @@ take_lease(SfLineKind kind, TimestampTz now)
 			terms.jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state,
 														 0, sf_sequence_jitter);
 
-		timeline = sf_cursor_timeline(cursor);
-		switch (sf_lease_next(&terms, sf_cursor_position(cursor), &lease))
+		timeline = sf_line_timeline_of(line, cursor);
+		switch (sf_lease_next(&terms, sf_line_position_of(line, cursor), &lease))
 		{
 			case SF_LEASE_OK:
 				if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, sf_cursor(timeline, lease.end)))

@@ -116,6 +116,19 @@ sf_line_last_tick(const SfLine *line)
 	return sf_line_has_timelines(line) ? SF_TIMELINE_TICKS - 1 : sf_layout_last_tick(&line->layout);
 }
 
+/* What a cursor of the line says.  One without timelines may need all of its bits. */
+static inline uint64
+sf_line_position_of(const SfLine *line, uint64 cursor)
+{
+	return sf_line_has_timelines(line) ? sf_cursor_position(cursor) : cursor;
+}
+
+static inline bool
+sf_line_timeline_of(const SfLine *line, uint64 cursor)
+{
+	return sf_line_has_timelines(line) && sf_cursor_timeline(cursor);
+}
+
 /* When the tick of a position begins. */
 static inline TimestampTz
 sf_line_time(const SfLine *line, uint64 position)
@@ -127,7 +140,7 @@ sf_line_time(const SfLine *line, uint64 position)
 static inline uint64
 sf_line_position(SfLine *line)
 {
-	return sf_cursor_position(pg_atomic_read_u64(&line->cursor));
+	return sf_line_position_of(line, pg_atomic_read_u64(&line->cursor));
 }
 
 /* What IDs of a line are called in messages, and their layout. */

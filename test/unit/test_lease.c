@@ -181,6 +181,7 @@ test_widest_sequence(void)
 	ok(sf_layout_parse("epoch=1970-01-01 tick=1us timestamp=63", &layout, &error), "63 bits parse");
 	terms.range = sf_sequence_range_within(&layout, terms.range);
 	terms.now_tick = terms.last_allowed_tick = INT64_MAX;
+	terms.last_tick = sf_layout_last_tick(&layout);
 	is_int(sf_lease_next(&terms, 0, &lease), SF_LEASE_OK, "the last position of all");
 	ok(lease.end == UINT64_C(1) << 63, "ends the line");
 	is_int(sf_lease_next(&terms, lease.end, &lease), SF_LEASE_EXHAUSTED, "then nothing");
