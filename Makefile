@@ -18,7 +18,7 @@ OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/compa
 	src/pushdown.o src/register.o src/settings.o src/shared.o src/sno_fields.o src/sno_io.o src/sno_nextval.o src/sno_order.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
 PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt sno sno_generator errors
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt sno sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1

@@ -1,6 +1,6 @@
 /*
  * comparison.c
- *	  Comparisons of snowflake_timestamp(id) in a query.
+ *	  Comparisons of snowflake_timestamp(id) and sno_timestamp(id) in a query.
  *
  * Functions are known by the address of their C code.  So neither their names nor
  * their schema matter, and there is nothing to invalidate.
@@ -54,13 +54,19 @@ is_c_function(Oid function, const char *name, PGFunction address)
 }
 
 static bool
+is_sno_timestamp(Oid function)
+{
+	return is_c_function(function, "sno_timestamp", sno_timestamp);
+}
+
+static bool
 is_timestamp_function(Oid function)
 {
 	return function >= FirstNormalObjectId &&
-		is_c_function(function, "snowflake_timestamp", snowflake_timestamp);
+		(is_c_function(function, "snowflake_timestamp", snowflake_timestamp) || is_sno_timestamp(function));
 }
 
-/* The call of snowflake_timestamp that a node is; NULL if it is none. */
+/* The call that gives the time of an ID, if a node is one; else NULL. */
 static FuncExpr *
 timestamp_call(Node *node)
 {
@@ -97,12 +103,15 @@ sf_compares_time(OpExpr *operator)
 		(timestamp_call(linitial(operator->args)) || timestamp_call(lsecond(operator->args)));
 }
 
-/* The layout that a call works with.  Returns false if that is not known now. */
+/* What IDs a call works with.  Returns false if their layout is not known now. */
 static bool
 layout_of_call(FuncExpr *call, SfComparison *comparison)
 {
 	SfParseError error;
 
+	comparison->is_sno = is_sno_timestamp(call->funcid);
+	if (comparison->is_sno)
+		return true;
 	if (list_length(call->args) == 1)
 	{
 		comparison->layout = *sf_layout_in_force();
@@ -154,7 +163,7 @@ contains_column(Node *node, void *context)
 }
 
 /*
- * Whether an operator, applied to snowflake_timestamp(id) and another expression,
+ * Whether an operator, applied to the time of an ID and another expression,
  * is worth replacing.  Expressions that change from row to row by themselves
  * give an index nothing to look for.  One that is compared by = would be
  * computed twice, and with columns in it the comparison is better left to hash

@@ -1,6 +1,6 @@
 /*
  * comparison.h
- *	  Comparisons of snowflake_timestamp(id) in a query.
+ *	  Comparisons of snowflake_timestamp(id) and sno_timestamp(id) in a query.
  */
 #ifndef SF_COMPARISON_H
 #define SF_COMPARISON_H
@@ -18,7 +18,8 @@ typedef struct SfComparison
 	Var		   *id;
 	StrategyNumber strategy;	/* as if the call were on the left */
 	Node	   *instant;		/* a timestamptz; if a constant, not null */
-	Oid			function;		/* snowflake_timestamp */
+	Oid			function;		/* the one that gives the time */
+	bool		is_sno;			/* sno_timestamp; else there is a layout */
 	Const	   *layout_text;
 	SfLayout	layout;
 } SfComparison;

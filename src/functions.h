@@ -11,5 +11,7 @@
 extern PGDLLEXPORT Datum snowflake_timestamp(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_boundary(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_next_instant(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sno_timestamp(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sno_boundary(PG_FUNCTION_ARGS);
 
 #endif							/* SF_FUNCTIONS_H */

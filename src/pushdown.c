@@ -15,7 +15,8 @@
  *
  * A hook before the planner looks for such comparisons in WHERE and in JOIN ON,
  * in the query and in all queries within it.  Only where there is one does it
- * copy the query and replace them in the copy; from there on the planner knows
+ * copy the query and replace them in the copy; sno_timestamp(id) goes the same way,
+ * with sno_boundary.  From there on the planner knows
  * nothing of times.  If t is a constant, so is the bound; else the bound is a
  * call of the immutable function, which the planner turns into a constant as
  * soon as t is one to it.
@@ -24,19 +25,20 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
+#include "utils/typcache.h"
 
 #include "comparison.h"
 #include "compat.h"
 #include "functions.h"
 #include "pushdown.h"
 #include "settings.h"
+#include "sno.h"
 #include "time_index.h"
 
 static planner_hook_type prev_planner = NULL;
@@ -44,7 +46,9 @@ static planner_hook_type prev_planner = NULL;
 static Expr *
 compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
 {
-	Oid			operator = get_opfamily_member(INTEGER_BTREE_FAM_OID, INT8OID, INT8OID, strategy);
+	Oid			type = comparison->id->vartype;
+	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	Oid			operator = get_opfamily_member(family, type, type, strategy);
 	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
 													 copyObject((Expr *) comparison->id),
 													 bound, InvalidOid, InvalidOid);
@@ -53,24 +57,58 @@ compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
 	return (Expr *) comparing;
 }
 
+static Const *
+bound_constant(const SfComparison *comparison, TimestampTz instant)
+{
+	if (comparison->is_sno)
+		return makeConst(comparison->id->vartype, -1, InvalidOid, SF_SNO_SIZE,
+						 sf_sno_result(sf_sno_boundary(instant)), false, false);
+	return makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
+					 Int64GetDatum(sf_layout_boundary(&comparison->layout, instant)),
+					 false, FLOAT8PASSBYVAL);
+}
+
 /*
  * A comparison of the ID with the bound of a constant instant.  The strategy is <
- * or >=.  Where the instant is past the end of a layout of all 63 bits, no number
- * is above the last ID, which is the greatest of all; <= and > say it there.
+ * or >=.  Where the instant is past the end, of type sno or of a layout of all 63
+ * bits, nothing is above the last ID, which is the greatest of all; <= and > say it
+ * there.
  */
 static Expr *
 compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, TimestampTz instant)
 {
-	const SfLayout *layout = &comparison->layout;
-	int64		bound = sf_layout_boundary(layout, instant);
+	const SfLayout *layout = comparison->is_sno ? &sf_sno_line : &comparison->layout;
 
-	if (sf_layout_last_id(layout) == PG_INT64_MAX &&
+	if ((comparison->is_sno || sf_layout_last_id(layout) == PG_INT64_MAX) &&
 		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))
 		strategy = strategy == BTLessStrategyNumber ?
 			BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
-	return compare_id(comparison, strategy,
-					  (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
-										 Int64GetDatum(bound), false, FLOAT8PASSBYVAL));
+	return compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
+}
+
+/*
+ * A call of the function that gives the bound of an instant; NULL where it is missing
+ * or not to be called.
+ */
+static Expr *
+bound_call(const SfComparison *comparison, Node *instant)
+{
+	Oid			types[2] = {TIMESTAMPTZOID, TEXTOID};
+	List	   *arguments = list_make1(instant);
+	Oid			function;
+
+	if (comparison->is_sno)
+		function = sf_sibling(comparison, "sno_boundary", sno_boundary, 1, types);
+	else
+	{
+		function = sf_sibling(comparison, "snowflake_boundary", snowflake_boundary, 2, types);
+		arguments = lappend(arguments, comparison->layout_text);
+	}
+	if (!OidIsValid(function))
+		return NULL;
+	return (Expr *) makeFuncExpr(function, comparison->id->vartype, arguments,
+								 InvalidOid, comparison->is_sno ? InvalidOid : DEFAULT_COLLATION_OID,
+								 COERCE_EXPLICIT_CALL);
 }
 
 /*
@@ -81,8 +119,9 @@ static Expr *
 compare_with_bound(const SfComparison *comparison, StrategyNumber strategy, bool after)
 {
 	Node	   *instant = comparison->instant;
-	Oid			types[2] = {TIMESTAMPTZOID, TEXTOID};
+	Oid			type = TIMESTAMPTZOID;
 	Oid			function;
+	Expr	   *bound;
 
 	if (IsA(instant, Const))
 	{
@@ -92,18 +131,14 @@ compare_with_bound(const SfComparison *comparison, StrategyNumber strategy, bool
 	}
 	if (after)
 	{
-		function = sf_sibling(comparison, "snowflake_next_instant", snowflake_next_instant, 1, types);
+		function = sf_sibling(comparison, "snowflake_next_instant", snowflake_next_instant, 1, &type);
 		if (!OidIsValid(function))
 			return NULL;
 		instant = (Node *) makeFuncExpr(function, TIMESTAMPTZOID, list_make1(instant),
 										InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 	}
-	function = sf_sibling(comparison, "snowflake_boundary", snowflake_boundary, 2, types);
-	if (!OidIsValid(function))
-		return NULL;
-	return compare_id(comparison, strategy, (Expr *)
-					  makeFuncExpr(function, INT8OID, list_make2(instant, comparison->layout_text),
-								   InvalidOid, DEFAULT_COLLATION_OID, COERCE_EXPLICIT_CALL));
+	bound = bound_call(comparison, instant);
+	return bound ? compare_id(comparison, strategy, bound) : NULL;
 }
 
 /* What a comparison becomes; NULL where it stays as it is. */

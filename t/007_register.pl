@@ -18,7 +18,7 @@ sub register_is
 {
 	my ($expected, $name) = @_;
 
-	is($server->safe_psql('postgres', "SELECT roname FROM pg_replication_origin WHERE roname LIKE 'snowflake%'"), $expected, $name);
+	is($server->safe_psql('postgres', "SELECT roname FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint%'"), $expected, $name);
 }
 
 my $twitter = 'snowflake bigint: epoch=2010-11-04T01:42:54.657Z tick=1ms timestamp=41 machine=10 sequence=12';
@@ -58,6 +58,18 @@ fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs is missi
 log_matches($server, 0, qr/LOG:  no more Snowflake IDs can be reserved: their register is missing\n.*DETAIL:  This server goes on until its IDs reach 20/, 'and before that a message in the log');
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'made anew, it goes on');
+
+# IDs of type sno have a register of their own.
+my $sno = 'snowflake sno: epoch=2010-01-01T00:00:00Z tick=4ms timestamp=39 sequence=16';
+my $first_sno = $server->safe_psql('postgres', 'SELECT sno_nextval()');
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$sno')");
+for (1 .. 1000)
+{
+	last if $server->psql('postgres', 'SELECT sno_nextval()') != 0;
+}
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/the register of Snowflake IDs is missing/, qr/replication origin "snowflake sno: /);
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+is($server->safe_psql('postgres', "SELECT sno_nextval() > '$first_sno'"), 't', 'made anew, it goes on as well');
 
 # While somebody drops it, sessions go on to the end of the reserve, and wait.
 my $dropping = $server->background_psql('postgres');
