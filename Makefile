@@ -24,7 +24,7 @@ ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
 UNIT_TESTS = $(patsubst %.c,%,$(wildcard test/unit/test_*.c))
-EXTRA_CLEAN = $(UNIT_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
+EXTRA_CLEAN = $(UNIT_TESTS) $(FUZZ_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -43,6 +43,12 @@ UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/co
 test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
 	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_OBJS:.o=.c)
 
+# Fuzz targets, without a fuzzer.
+FUZZ_TESTS = $(patsubst test/fuzz/%.c,test/unit/test_%,$(wildcard test/fuzz/fuzz_*.c))
+
+test/unit/test_fuzz_%: test/fuzz/fuzz_%.c test/fuzz/standalone.c test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
+	$(CC) $(UNIT_CFLAGS) -o $@ $< test/fuzz/standalone.c $(CORE_OBJS:.o=.c)
+
 .PHONY: unit
-unit: $(UNIT_TESTS)
-	$(PROVE) --exec '' $(UNIT_TESTS)
+unit: $(UNIT_TESTS) $(FUZZ_TESTS)
+	$(PROVE) --exec '' $(UNIT_TESTS) $(FUZZ_TESTS)
