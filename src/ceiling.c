@@ -186,12 +186,13 @@ report_no_raise(SfLine *line, uint64 ceiling)
 void
 sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 {
-	static TimestampTz tried = 0;
+	static TimestampTz tried[SF_LINE_COUNT] = {0};
 	RepOriginId origin = origin_of(line);
 
-	if (now >= tried && now < tried + RETRY_AFTER)
+	if (origin == InvalidRepOriginId ||
+		(now >= tried[line->kind] && now < tried[line->kind] + RETRY_AFTER))
 		return;
-	tried = now;
+	tried[line->kind] = now;
 	switch (sf_register_hold(origin, line, false))
 	{
 		case SF_REGISTER_HELD:
@@ -295,13 +296,19 @@ move_cursor(SfLine *line, uint64 position, bool back)
  * The durable ceiling comes first, then the cursor, then the generation, by which
  * leases of before are dropped, then the ceiling that they see.  If that is above the
  * instant it is written again: the register may have been made anew since.
+ *
+ * Nothing below is to be issued in any timeline, and so it is below wall_safe.
  */
 static void
 move_forth(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 {
 	SfInstant	reserved = sf_line_time(line, pg_atomic_read_u64(&line->ceiling));
+	uint64		wall_safe = Max(pg_atomic_read_u64(&line->wall_safe), sf_position_tick(&line->layout, position) - 1);
 
-	write_register(line, origin, Max(instant, reserved), false);
+	write_number(line, origin,
+				 register_number(line, Max(instant, reserved), wall_safe, pg_atomic_read_u32(&line->drifts)), false);
+	pg_atomic_write_u64(&line->wall_safe, wall_safe);
+	pg_write_barrier();
 	move_cursor(line, position, false);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	if (pg_atomic_read_u64(&line->ceiling) < position)
@@ -346,8 +353,11 @@ move_unopened(SfLine *line, RepOriginId origin, SfInstant instant, uint64 positi
 	SfTimelineState state = register_state(line, sf_register_read(origin));
 	uint64		tick = sf_position_tick(&line->layout, position);
 
+	/* As move_back and move_forth do. */
 	if (tick < state.ceiling_tick)
 		state.wall_safe = Min(state.wall_safe, tick > 0 ? tick - 1 : 0);
+	else
+		state.wall_safe = Max(state.wall_safe, tick > 0 ? tick - 1 : 0);
 	write_number(line, origin, register_number(line, instant, state.wall_safe, state.drifts), true);
 }
 
@@ -370,15 +380,15 @@ sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 	return moved;
 }
 
-/* How many ticks the line may be ahead of the clock without that being a step back. */
-static uint64
-tolerated_ticks(SfLine *line, uint64 cursor)
+/* How far the line may be ahead of the clock without that being a step back. */
+static int64
+tolerated(SfLine *line, uint64 cursor)
 {
 	int64		ahead = (int64) sf_max_ahead * 1000;
 
 	if (cursor == pg_atomic_read_u64(&line->opened))
 		ahead += sf_ceiling_reserve(&line->layout) + SF_TIMELINE_CEILING_TICKS * line->layout.tick_length;
-	return (uint64) (ahead / line->layout.tick_length);
+	return ahead;
 }
 
 SfStepBack
@@ -390,7 +400,8 @@ sf_ceiling_judge(SfLine *line, uint64 cursor, TimestampTz now)
 		return SF_STEP_BACK_NONE;
 	return sf_timeline_judge(sf_position_tick(layout, sf_line_position_of(line, cursor) - 1),
 							 pg_atomic_read_u64(&line->wall_safe),
-							 sf_layout_tick_floor(layout, now), tolerated_ticks(line, cursor));
+							 sf_layout_tick_floor(layout, now),
+							 sf_layout_tick_floor(layout, now + tolerated(line, cursor)));
 }
 
 /*

@@ -73,11 +73,13 @@ is_too_far(int64 distance)
 	return distance > (int64) sf_max_clock_step * 1000;
 }
 
-/* The time up to which the line is reserved. */
+/* The time up to which the line is, or was, reserved. */
 static TimestampTz
 line_end(SfLine *line)
 {
-	return sf_line_time(line, pg_atomic_read_u64(&line->ceiling));
+	TimestampTz safe = sf_layout_tick_start(&line->layout, pg_atomic_read_u64(&line->wall_safe));
+
+	return Max(sf_line_time(line, pg_atomic_read_u64(&line->ceiling)), safe);
 }
 
 static void

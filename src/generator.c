@@ -151,6 +151,8 @@ wait_or_change_over(SfLine *line, SfWait *wait, uint32 machine_id, uint64 cursor
 			sf_wait_for_clock(line, wait, allowed);
 			break;
 		case SF_STEP_BACK_WAIT:
+			if (pg_atomic_read_u64(&line->cursor) != cursor)
+				break;			/* somebody has changed over meanwhile */
 			safe = sf_layout_tick_start(&line->layout, pg_atomic_read_u64(&line->wall_safe) + 1);
 			sf_wait_for_clock(line, wait, Min(allowed, safe));
 			break;
@@ -192,6 +194,12 @@ take_lease(SfLineKind kind, TimestampTz now)
 		pg_read_barrier();
 		terms.ceiling = pg_atomic_read_u64(&line->ceiling);
 
+		/*
+		 * A reading from before a change over would take the other timeline
+		 * to where the clock no longer is.
+		 */
+		if (sf_line_has_timelines(line))
+			now = GetCurrentTimestamp();
 		sf_clock_check(line, now);
 		terms.now_tick = sf_layout_tick_floor(layout, now);
 		terms.last_allowed_tick =
@@ -223,7 +231,9 @@ take_lease(SfLineKind kind, TimestampTz now)
 					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
-				report_exhausted(line);
+				if (sf_ceiling_judge(line, cursor, now) == SF_STEP_BACK_NONE)
+					report_exhausted(line);
+				wait_or_change_over(line, &wait, machine_id, cursor, &lease);
 				break;
 		}
 		now = GetCurrentTimestamp();

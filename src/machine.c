@@ -28,6 +28,19 @@ pinned_machine_id(void)
 	return pinned == SF_MACHINE_ID_NOT_PINNED ? SF_MACHINE_ID_UNSET : (int) pinned;
 }
 
+/* Warn if this server goes on with another partition than the one that is configured. */
+static void
+warn_of_partition(int configured)
+{
+	uint32		pinned = pg_atomic_read_u32(&sf_shared()->sno_partition);
+
+	if (pinned != SF_MACHINE_ID_NOT_PINNED && configured != SF_MACHINE_ID_UNSET && (uint32) configured != pinned)
+		ereport(WARNING,
+				errmsg("the partition of type sno is now %d, but this server goes on with %u until it is restarted",
+					   configured, pinned),
+				errdetail("The partition is fixed by its first use after a start."));
+}
+
 /*
  * At a reload the postmaster lets all sessions know the new number, and warns,
  * once for the server, of what it brings.  All the settings that it has to fit
@@ -39,6 +52,8 @@ assign_machine_id(int newval, void *extra)
 	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_machine_id)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
+	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
+		warn_of_partition(newval);
 	if (!sf_settings_fit(newval, WARNING))
 		return;
 	if (pinned_machine_id() != SF_MACHINE_ID_UNSET && newval != pinned_machine_id())
@@ -52,17 +67,10 @@ assign_machine_id(int newval, void *extra)
 static void
 assign_sno_partition(int newval, void *extra)
 {
-	uint32		pinned;
-
 	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_sno_partition)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) newval);
-	pinned = pg_atomic_read_u32(&sf_shared()->sno_partition);
-	if (pinned != SF_MACHINE_ID_NOT_PINNED && newval != SF_MACHINE_ID_UNSET && (uint32) newval != pinned)
-		ereport(WARNING,
-				errmsg("snowflake.sno_partition is now %d, but this server goes on with %u until it is restarted",
-					   newval, pinned),
-				errdetail("The partition is fixed by its first use after a start."));
+	warn_of_partition(newval);
 }
 
 void
@@ -128,6 +136,8 @@ configured_sno_partition(SfShared *shared)
 {
 	int			partition = (int) pg_atomic_read_u32(&shared->configured_sno_partition);
 
+	if (partition == SF_MACHINE_ID_UNSET)
+		partition = pinned_machine_id();
 	if (partition == SF_MACHINE_ID_UNSET)
 		partition = (int) pg_atomic_read_u32(&shared->configured_machine_id);
 	if (partition == SF_MACHINE_ID_UNSET)

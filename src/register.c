@@ -89,7 +89,8 @@ sf_register_report_missing(SfLineKind kind)
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the register of Snowflake IDs is missing"),
 			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.", prefixes[kind]),
-			errhint("Make it anew by \"SELECT snowflake_make_register()\". If the clock may be behind the newest ID, then also \"SELECT snowflake_set_floor(T)\", with a time T after it."));
+			errhint("Make it anew by \"SELECT snowflake_make_register()\". If the clock may be behind the newest ID, then also \"SELECT %s(T)\", with a time T after it.",
+					kind == SF_LINE_SNO ? "sno_set_floor" : "snowflake_set_floor"));
 }
 
 static void

@@ -97,6 +97,38 @@ refuses('and once more, over a crash');
 $clock->set(800);
 issues($server, 't', 'until it is past both');
 
+# A clock that is wrong when a server starts, and then set right, is believed.
+my $its_clock = TestClock->new;
+my $wrong = $its_clock->server('wrong', 'snowflake.max_wait = 0');
+$wrong->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 'f', 'a server with the right clock');
+$wrong->stop;
+$its_clock->set(-7200);
+$its_clock->start($wrong);
+is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'that starts with a clock two hours behind');
+$its_clock->set(2);
+is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'goes on when it is set right');
+$wrong->stop;
+
+# The floor holds in both timelines, also over a crash.
+$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 hour')");
+refuses('a floor that is ahead of the clock');
+crash($server);
+$clock->start($server);
+refuses('and over a crash');
+$server->stop;
+$clock->set(800);
+$clock->start($server);
+refuses('and before it, where the other timeline could be free');
+$clock->set(900 + 3610);
+issues($server, 't', 'until the clock is there');
+$server->stop;
+$clock->start($server);
+$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
+refuses('a floor that was set before the first ID');
+$clock->set(900 + 3700);
+issues($server, 't', 'until it is reached');
+
 # A standby that is promoted goes on from the same state.
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($server, 'copy', has_streaming => 1);
@@ -105,9 +137,9 @@ $server->wait_for_catchup($standby);
 fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
 $server->stop;
 $standby->promote;
-$clock->set(780);
+$clock->set(900 + 3690);
 issues($standby, 'f', 'a promoted standby whose clock is behind');
-$clock->set(760);
+$clock->set(900 + 3680);
 my ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sno_nextval()');
 isnt($status, 0, 'knows what was used twice');
 $standby->stop;
@@ -152,5 +184,27 @@ my @halves = ('0-32767', '65535-32768');
 my @shared = map { snowflake_server("half$_", 'snowflake.sno_partition = 9', "snowflake.sno_sequence_range = '$halves[$_]'") } 0, 1;
 is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * ' . $_ . ', max(sno_sequence(id)) < 32768 + 32768 * ' . $_ .
 	', count(DISTINCT id) FROM (SELECT sno_nextval(0, 500000) AS id) i'), 't|t|500000', "half $_ of a partition") for 0, 1;
+
+# A line at its limit is not one whose clock has stepped back.
+my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-63'", 'snowflake.max_wait = -1');
+is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or(sno_tick_tock(id)) FROM (SELECT sno_nextval(0, 30000) AS id) i'), '30000|f',
+	'all the IDs of a narrow range');
+is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a change over');
+is($narrow->safe_psql('postgres', "SELECT overflow_ticks > 100 FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', 'are counted as overflows');
+
+# The partition is the machine ID that is in use, not what a reload brings.
+my $pinned = snowflake_server('pinned', 'snowflake.machine_id = 5');
+$pinned->safe_psql('postgres', 'SELECT snowflake_nextval()');
+configure($pinned, 'snowflake.machine_id', 6);
+is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'the partition is the machine ID that was fixed');
+configure($pinned, 'snowflake.sno_partition', 8);
+is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'and is fixed itself');
+log_matches($pinned, 0, qr/the partition of type sno is now 8, but this server goes on with 5/, 'which the log tells');
+my $unset = snowflake_server('unset');
+fails_with($unset, 'SELECT sno_nextval()', '55000', qr/neither snowflake.sno_partition nor snowflake.machine_id is set/, qr/0 to 65535/);
+configure($unset, 'snowflake.machine_id', 70000);
+fails_with($unset, 'SELECT sno_nextval()', '22023', qr/machine ID 70000 is no partition/, qr/HINT:.*snowflake.sno_partition/);
+configure($unset, 'snowflake.sno_partition', 65535);
+is($unset->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '65535', 'the partition has a setting of its own');
 
 done_testing();

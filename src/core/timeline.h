@@ -48,17 +48,18 @@ typedef enum SfStepBack
 
 /*
  * What to do about a clock whose tick is now, where wall_hi is the greatest tick that
- * was issued in, and tolerated how many ticks the line may be ahead of the clock.
+ * was issued in, and allowed the last one that may be: the tick of the clock and what
+ * the line may be ahead of it, added up before they are rounded.
  *
  * A line that is ahead because a tick is used up is not behind: its cursor is in
  * the tick after wall_hi.
  */
 static inline SfStepBack
-sf_timeline_judge(uint64_t wall_hi, uint64_t wall_safe, int64_t now, uint64_t tolerated)
+sf_timeline_judge(uint64_t wall_hi, uint64_t wall_safe, int64_t now, int64_t allowed)
 {
 	if (now < 0)
 		return SF_STEP_BACK_WAIT;
-	if ((uint64_t) now + tolerated >= wall_hi)
+	if ((uint64_t) allowed >= wall_hi)
 		return SF_STEP_BACK_NONE;
 	return (uint64_t) now > wall_safe ? SF_STEP_BACK_CHANGE : SF_STEP_BACK_WAIT;
 }

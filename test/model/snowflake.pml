@@ -62,7 +62,11 @@
  * runs; accesses that a processor reorders.  The model accesses memory in the
  * order of the C code, which the barriers there have to ensure.
  *
- * Macros: the bounds below; SESSIONS and REACH, see there; any other puts in one
+ * With TIMELINES it is the line of IDs of type sno (core/timeline.h): cursor, hand and
+ * IDs have the timeline above the position.  The packed number of the register is three
+ * here, written in one step, and not rounded.
+ *
+ * Macros: the bounds below; TIMELINES, SESSIONS and REACH, see there; any other puts in one
  * mistake, by which spin has to find an ID that comes twice.  test/model/run
  * says with which it is run.
  */
@@ -85,8 +89,20 @@
 #ifndef MOVES
 #define MOVES		0			/* calls of snowflake_set_floor */
 #endif
+#ifndef MAX_AHEAD
 #define MAX_AHEAD	1			/* ticks */
+#endif
 #define SEQUENCES	2			/* positions of a tick */
+
+#ifdef TIMELINES
+#define OTHER		16			/* the timeline bit of a cursor */
+#define PART(cursor)		((cursor) % OTHER)
+#define TIMELINE(cursor)	((cursor) / OTHER)
+#else
+#define OTHER		0
+#define PART(cursor)		(cursor)
+#define TIMELINE(cursor)	0
+#endif
 
 #define POSITION(tick)	((tick) * SEQUENCES)
 #define TICK(position)	((position) / SEQUENCES)
@@ -98,11 +114,22 @@ byte cursor;
 byte ceiling;
 bool opened;					/* origin is valid */
 byte generation;
+#ifdef TIMELINES
+byte wall_safe;
+byte opened_at;					/* the cursor, when the line was opened */
+#ifdef REACH
+byte drifts;					/* of this run of the server */
+#endif
+#endif
 bool locked;
 
 /* What WAL amounts to, replayed up to some point. */
 typedef Wal {
 	byte ceiling;				/* the register */
+#ifdef TIMELINES
+	byte safe;
+	byte timeline;
+#endif
 	bool commit					/* of the watched ID */
 }
 Wal written;					/* so written.ceiling is the register in memory */
@@ -164,10 +191,18 @@ inline read_clock()
 #endif
 }
 
+#ifdef TIMELINES
+#define DIFFER(a, b)	(a.ceiling != b.ceiling || a.commit != b.commit || a.safe != b.safe || a.timeline != b.timeline)
+#else
 #define DIFFER(a, b)	(a.ceiling != b.ceiling || a.commit != b.commit)
+#endif
 
 inline replay(from, to)
 {
+#ifdef TIMELINES
+	to.safe = from.safe;
+	to.timeline = from.timeline;
+#endif
 	to.ceiling = from.ceiling;
 	to.commit = from.commit
 }
@@ -175,7 +210,15 @@ inline replay(from, to)
 /* sf_register_write is one of these two and XLogFlush. */
 inline replorigin_advance(position)
 {
+#ifdef TIMELINES
+	d_step {
+		written.safe = wall_safe;
+		written.timeline = TIMELINE(cursor);
+		written.ceiling = MAX(written.ceiling, position)
+	}
+#else
 	written.ceiling = MAX(written.ceiling, position)
+#endif
 }
 
 inline replorigin_advance_back(position)
@@ -266,9 +309,17 @@ inline sf_ceiling_open()
 		now = 0
 	}
 #else
+#ifdef TIMELINES
+	atomic {					/* nobody else reads these before the line is open */
+		wall_safe = written.safe;
+		cursor = written.ceiling + OTHER * written.timeline;
+		opened_at = cursor
+	}
+#else
 	cursor = MAX(cursor, written.ceiling);	/* sf_register_read, and the swaps */
 #endif
-	ceiling = cursor;
+#endif
+	ceiling = PART(cursor);
 	atomic {
 		opened = true;
 		locked = false;
@@ -299,7 +350,7 @@ inline sf_ceiling_raise()
 	atomic {
 		/* core/reserve.h: sf_ceiling_next */
 		read_clock();
-		raised = POSITION(MIN(MAX(now, TICK(cursor)) + RESERVE, TICKS));
+		raised = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, TICKS));
 		if
 		:: raised <= ceiling_seen ->
 			raised = 0;
@@ -322,6 +373,85 @@ inline sf_ceiling_raise()
 	}
 }
 
+#ifdef TIMELINES
+
+/*
+ * core/timeline.h: sf_timeline_judge; what is tolerated is more where nothing was issued
+ * since the line was opened.
+ */
+#define BEHIND(cursor)	(PART(cursor) > 0 && \
+	now + MAX_AHEAD + (cursor == opened_at -> RESERVE : 0) < TICK(PART(cursor) - 1))
+#define CHANGES(cursor)	(BEHIND(cursor) && now > wall_safe)
+
+#ifdef SAFE_NOT_KEPT
+#define SAFE	0
+#elif defined(SAFE_OF_CURSOR)
+#define SAFE	TICK(PART(cursor) - 1)
+#else
+#define SAFE	TICK(MAX(ceiling, PART(cursor)) - 1)
+#endif
+
+/* ceiling.c: sf_ceiling_change_over, change_over_locked */
+inline change_over()
+{
+	atomic {
+		!locked;
+		read_clock();
+		if
+		:: TIMELINE(cursor) != TIMELINE(cursor_seen) || !CHANGES(cursor) ->
+			forget_seen();
+			goto idle
+		:: else
+		fi;
+		forget_seen_but_now();
+		locked = true;
+		start = POSITION(now) + OTHER * (1 - TIMELINE(cursor));
+		raised = POSITION(MIN(now + RESERVE, TICKS));
+		now = 0
+	}
+#ifdef CHANGE_BEFORE_FLUSH
+	cursor = start;
+#endif
+	atomic {
+		written.ceiling = raised;
+		written.safe = SAFE;
+		written.timeline = TIMELINE(start)
+	}
+	XLogFlush();
+#ifndef KEEP_CEILING
+	ceiling = 0;
+#endif
+	atomic {						/* the swap that succeeds; end keeps what it swapped */
+		end = cursor;
+		cursor = start;
+		start = 0
+	}
+	wall_safe = TICK(PART(end) - 1);
+	atomic {
+		generation++;
+#ifdef REACH
+		drifts++;
+#endif
+		end = 0
+	}
+	atomic {
+		ceiling = raised;
+		raised = 0;
+		locked = false;
+		goto idle
+	}
+}
+
+inline forget_seen_but_now()
+{
+	generation_seen = 0;
+	cursor_seen = 0;
+	ceiling_seen = 0;
+	end = 0
+}
+
+#endif
+
 /* generator.c: take_lease, after its read of the generation */
 inline take_lease()
 {
@@ -333,16 +463,24 @@ inline take_lease()
 	atomic {
 		/* core/lease.c: sf_lease_next */
 		read_clock();
-		start = MAX(cursor_seen, POSITION(now));
+		start = MAX(PART(cursor_seen), POSITION(now));
 		if
+#ifndef TIMELINES
 		:: start == POSITION(TICK(start)) -> start++	/* jitter */
+#endif
 		:: true
 		fi;
 		if
 		:: TICK(start) >= TICKS ||						/* SF_LEASE_EXHAUSTED */
 			TICK(start) > now + MAX_AHEAD ->			/* SF_LEASE_AHEAD */
+#ifdef TIMELINES
+			now = 0;
+			start = 0;
+			goto change
+#else
 			forget_seen();
 			goto idle
+#endif
 		:: else
 		fi;
 		if
@@ -359,14 +497,20 @@ inline take_lease()
 
 #ifndef PLAIN_WRITE_OF_CURSOR
 		if
+#ifdef NO_TIMELINE_IN_SWAP
+		:: PART(cursor) != PART(cursor_seen) ->
+#else
 		:: cursor != cursor_seen ->
+#endif
 			forget_seen();
 			goto idle
 		:: else
 		fi;
 #endif
+		end = end + OTHER * TIMELINE(cursor_seen);
+		start = start + OTHER * TIMELINE(cursor_seen);
 		cursor = end;
-#if MOVES > 0 && !defined(NO_LOOK_AFTER_SWAP)
+#if (MOVES > 0 || defined(TIMELINES)) && !defined(NO_LOOK_AFTER_SWAP)
 		cursor_seen = 0;
 		now = 0
 	}
@@ -391,7 +535,7 @@ inline take_lease()
 }
 
 #define TICK_IS_CURRENT \
-	(TICK(hand[me].next) >= now && TICK(hand[me].next) <= now + MAX_AHEAD)
+	(TICK(PART(hand[me].next)) >= now && TICK(PART(hand[me].next)) <= now + MAX_AHEAD)
 #ifdef KEEP_OLD_LEASES
 #define GENERATION_IS_CURRENT	true
 #else
@@ -426,6 +570,9 @@ idle:
 	{
 		sf_generator_next();
 		take_lease();
+#ifdef TIMELINES
+change:	change_over();
+#endif
 raise:	sf_ceiling_raise();
 open:	sf_ceiling_open()
 	} unless {
@@ -560,6 +707,13 @@ inline restart()
 	ceiling = 0;
 	opened = false;
 	generation = 0;
+#ifdef TIMELINES
+	wall_safe = 0;
+	opened_at = 0;
+#ifdef REACH
+	drifts = 0;
+#endif
+#endif
 	locked = false;
 	if
 	:: watched == OLD_LINE -> watched = NONE

@@ -47,7 +47,8 @@ next(Generator * generator, int64_t now, uint64_t *taken)
 	terms.last_allowed_tick = now + (int64_t) generator->tolerated;
 	if (sf_lease_next(&terms, sf_cursor_position(generator->cursor), &lease) != SF_LEASE_OK)
 	{
-		if (sf_timeline_judge(wall_hi(generator), generator->wall_safe, now, generator->tolerated) != SF_STEP_BACK_CHANGE)
+		if (sf_timeline_judge(wall_hi(generator), generator->wall_safe, now,
+							  now + (int64_t) generator->tolerated) != SF_STEP_BACK_CHANGE)
 			return false;
 		change_over(generator, (uint64_t) now);
 		if (sf_lease_next(&terms, sf_cursor_position(generator->cursor), &lease) != SF_LEASE_OK)
@@ -147,12 +148,12 @@ check_random_clock(uint64_t tolerated)
 static void
 test_judge(void)
 {
-	is_int(sf_timeline_judge(100, 50, 100, 0), SF_STEP_BACK_NONE, "the same tick");
-	is_int(sf_timeline_judge(100, 50, 99, 0), SF_STEP_BACK_CHANGE, "a tick behind");
-	is_int(sf_timeline_judge(100, 50, 98, 2), SF_STEP_BACK_NONE, "as far behind as is tolerated");
-	is_int(sf_timeline_judge(100, 50, 97, 2), SF_STEP_BACK_CHANGE, "and further");
-	is_int(sf_timeline_judge(100, 50, 51, 0), SF_STEP_BACK_CHANGE, "just past wall_safe");
-	is_int(sf_timeline_judge(100, 50, 50, 0), SF_STEP_BACK_WAIT, "at wall_safe");
+	is_int(sf_timeline_judge(100, 50, 100, 100), SF_STEP_BACK_NONE, "the same tick");
+	is_int(sf_timeline_judge(100, 50, 99, 99), SF_STEP_BACK_CHANGE, "a tick behind");
+	is_int(sf_timeline_judge(100, 50, 98, 100), SF_STEP_BACK_NONE, "as far behind as is tolerated");
+	is_int(sf_timeline_judge(100, 50, 97, 99), SF_STEP_BACK_CHANGE, "and further");
+	is_int(sf_timeline_judge(100, 50, 51, 51), SF_STEP_BACK_CHANGE, "just past wall_safe");
+	is_int(sf_timeline_judge(100, 50, 50, 50), SF_STEP_BACK_WAIT, "at wall_safe");
 	is_int(sf_timeline_judge(100, 0, -1, 200), SF_STEP_BACK_WAIT, "before the epoch");
 }
 
