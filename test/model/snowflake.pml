@@ -92,7 +92,9 @@
 #ifndef MAX_AHEAD
 #define MAX_AHEAD	1			/* ticks */
 #endif
+#ifndef SEQUENCES
 #define SEQUENCES	2			/* positions of a tick */
+#endif
 
 #ifdef TIMELINES
 #define OTHER		16			/* the timeline bit of a cursor */
@@ -117,9 +119,6 @@ byte generation;
 #ifdef TIMELINES
 byte wall_safe;
 byte opened_at;					/* the cursor, when the line was opened */
-#ifdef REACH
-byte drifts;					/* of this run of the server */
-#endif
 #endif
 bool locked;
 
@@ -167,6 +166,9 @@ byte down;
 byte latest_clock;
 bool stepped_back;
 bool moved_back;
+bool changed;
+bool changed_twice;
+bool changed_after_crash;
 #endif
 
 /* GetCurrentTimestamp */
@@ -409,15 +411,14 @@ inline change_over()
 		raised = POSITION(MIN(now + RESERVE, TICKS));
 		now = 0
 	}
-#ifdef CHANGE_BEFORE_FLUSH
-	cursor = start;
-#endif
 	atomic {
 		written.ceiling = raised;
 		written.safe = SAFE;
 		written.timeline = TIMELINE(start)
 	}
+#ifndef CHANGE_NOT_FLUSHED
 	XLogFlush();
+#endif
 #ifndef KEEP_CEILING
 	ceiling = 0;
 #endif
@@ -430,7 +431,9 @@ inline change_over()
 	atomic {
 		generation++;
 #ifdef REACH
-		drifts++;
+		changed_twice = changed;
+		changed_after_crash = crashes > 0;
+		changed = true;
 #endif
 		end = 0
 	}
@@ -710,9 +713,6 @@ inline restart()
 #ifdef TIMELINES
 	wall_safe = 0;
 	opened_at = 0;
-#ifdef REACH
-	drifts = 0;
-#endif
 #endif
 	locked = false;
 	if
