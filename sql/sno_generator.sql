@@ -40,3 +40,12 @@ SELECT partition = current_setting('snowflake.machine_id')::integer AS partition
        now - wall_hi BETWEEN interval '-10 ms' AND interval '10 s' AS wall_hi, wall_safe IS NULL AS wall_safe, drifts
 FROM sno_snapshot();
 SELECT generator, layout, ids_leased >= 300000 AS counted, exhausted_at AT TIME ZONE 'UTC' AS exhausted_at FROM pg_stat_snowflake WHERE generator = 'sno';
+
+-- a floor must be within the line, which ends 4 s before the type does, and be ahead or
+-- behind by more than is reserved
+\set VERBOSITY terse
+SELECT sno_set_floor('2009-12-31');
+\echo :SQLSTATE
+SELECT sno_set_floor('2079-09-07 15:47:33Z');
+SELECT sno_set_floor('infinity');
+SELECT sno_set_floor(NULL) IS NULL AS null;

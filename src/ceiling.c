@@ -147,26 +147,41 @@ reopen(SfLine *line, RepOriginId gone, uint32 machine_id)
 	sf_ceiling_open(line, machine_id);
 }
 
+/*
+ * Hold the register and take the lock, until unlock.  A register that is gone is looked
+ * for again instead.
+ */
+static SfRegisterHold
+hold_and_lock(SfLine *line, RepOriginId origin, uint32 machine_id)
+{
+	SfRegisterHold hold = sf_register_hold(origin, line, false);
+
+	if (hold == SF_REGISTER_HELD)
+		LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	else if (hold == SF_REGISTER_GONE)
+		reopen(line, origin, machine_id);
+	return hold;
+}
+
+static void
+unlock(SfLine *line, RepOriginId origin)
+{
+	LWLockRelease(line->lock);
+	sf_register_release(origin);
+}
+
 bool
 sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, TimestampTz now)
 {
 	RepOriginId origin = origin_of(line);
+	SfRegisterHold hold = hold_and_lock(line, origin, machine_id);
 
-	switch (sf_register_hold(origin, line, false))
+	if (hold == SF_REGISTER_HELD)
 	{
-		case SF_REGISTER_HELD:
-			break;
-		case SF_REGISTER_BUSY:
-			return false;
-		case SF_REGISTER_GONE:
-			reopen(line, origin, machine_id);
-			return true;
+		raise_locked(line, origin, seen, now);
+		unlock(line, origin);
 	}
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
-	raise_locked(line, origin, seen, now);
-	LWLockRelease(line->lock);
-	sf_register_release(origin);
-	return true;
+	return hold != SF_REGISTER_BUSY;
 }
 
 static void
@@ -405,7 +420,14 @@ sf_ceiling_judge(SfLine *line, uint64 cursor, TimestampTz now)
 }
 
 /*
- * The register is held, and the lock is taken.
+ * The register is held, and the lock is taken.  The judgement is made again, by a new
+ * reading of the clock.
+ *
+ * The register comes first: timeline, lower ceiling and wall_safe in one number, so that
+ * a crash leaves all of the old ones or all of the new.  Then, as in move_back, a ceiling
+ * of 0 refuses leases, the cursor is swapped, and the new ceiling is published.  Until
+ * the swap others may lease what is left below the old ceiling; the wall_safe of the
+ * register is above all of that, the one in memory is what was leased.
  */
 static void
 change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
@@ -424,7 +446,6 @@ change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
 	start = sf_cursor(timeline, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
 	ceiling = next_ceiling(line, now, sf_line_position_of(line, start));
 
-	/* Until the swap, others may issue all that is reserved. */
 	write_number(line, origin,
 				 register_number(line, sf_line_time(line, ceiling),
 								 sf_position_tick(layout, Max(pg_atomic_read_u64(&line->ceiling), sf_line_position_of(line, cursor)) - 1),
@@ -444,20 +465,12 @@ bool
 sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen)
 {
 	RepOriginId origin = origin_of(line);
+	SfRegisterHold hold = hold_and_lock(line, origin, machine_id);
 
-	switch (sf_register_hold(origin, line, false))
+	if (hold == SF_REGISTER_HELD)
 	{
-		case SF_REGISTER_HELD:
-			break;
-		case SF_REGISTER_BUSY:
-			return false;
-		case SF_REGISTER_GONE:
-			reopen(line, origin, machine_id);
-			return true;
+		change_over_locked(line, origin, seen);
+		unlock(line, origin);
 	}
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
-	change_over_locked(line, origin, seen);
-	LWLockRelease(line->lock);
-	sf_register_release(origin);
-	return true;
+	return hold != SF_REGISTER_BUSY;
 }

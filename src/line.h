@@ -42,8 +42,9 @@ typedef struct SfLine
 	pg_atomic_uint32 origin;
 
 	/*
-	 * Changes when the line is moved, or the register is lost, so that
-	 * backends drop the leases that they have of the line as it was.
+	 * Changes when the line is moved or changes its timeline, or the register
+	 * is lost, so that backends drop the leases that they have of the line as
+	 * it was.
 	 */
 	pg_atomic_uint32 generation;
 

@@ -109,6 +109,20 @@ report_unset(const SfLayout *layout)
 			errhint("Set it by \"ALTER SYSTEM SET snowflake.machine_id = N\" and \"SELECT pg_reload_conf()\"."));
 }
 
+/*
+ * Fix a number that is not pinned yet.  Whoever comes first decides; a failed swap
+ * tells us what he wrote.
+ */
+static uint32
+pin(pg_atomic_uint32 *number, uint32 configured)
+{
+	uint32		pinned = SF_MACHINE_ID_NOT_PINNED;
+
+	if (pg_atomic_compare_exchange_u32(number, &pinned, configured))
+		return configured;
+	return pinned;
+}
+
 uint32
 sf_machine_id(SfShared *shared)
 {
@@ -123,12 +137,7 @@ sf_machine_id(SfShared *shared)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
 		report_unset(sf_layout_in_force());
-
-	/* Whoever comes first decides; a failed swap tells us what he wrote. */
-	if (pg_atomic_compare_exchange_u32(&shared->machine_id, &pinned,
-									   (uint32) configured))
-		return (uint32) configured;
-	return pinned;
+	return pin(&shared->machine_id, (uint32) configured);
 }
 
 static uint32
@@ -159,12 +168,8 @@ uint32
 sf_sno_partition(SfShared *shared)
 {
 	uint32		pinned = pg_atomic_read_u32(&shared->sno_partition);
-	uint32		configured;
 
 	if (pinned != SF_MACHINE_ID_NOT_PINNED)
 		return pinned;
-	configured = configured_sno_partition(shared);
-	if (pg_atomic_compare_exchange_u32(&shared->sno_partition, &pinned, configured))
-		return configured;
-	return pinned;
+	return pin(&shared->sno_partition, configured_sno_partition(shared));
 }

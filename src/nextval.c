@@ -8,6 +8,7 @@
 #include "funcapi.h"
 
 #include "generator.h"
+#include "nextval.h"
 
 PG_FUNCTION_INFO_V1(snowflake_nextval);
 PG_FUNCTION_INFO_V1(snowflake_nextval_set);
@@ -19,23 +20,19 @@ snowflake_nextval(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(sf_generator_next());
 }
 
-/*
- * A set of IDs, one a call, so that a select list can stream any number of them
- * in constant memory.
- */
 Datum
-snowflake_nextval_set(PG_FUNCTION_ARGS)
+sf_nextval_set(FunctionCallInfo fcinfo, int argno, PGFunction next)
 {
 	FuncCallContext *context;
 
 	if (SRF_IS_FIRSTCALL())
 	{
-		int32		count = PG_GETARG_INT32(0);
+		int32		count = PG_GETARG_INT32(argno);
 
 		if (count < 0)
 			ereport(ERROR,
 					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("cannot generate %d Snowflake IDs", count),
+					errmsg("cannot generate %d IDs", count),
 					errdetail("The count must be 0 or more."));
 		context = SRF_FIRSTCALL_INIT();
 		context->max_calls = (uint64) count;
@@ -43,7 +40,13 @@ snowflake_nextval_set(PG_FUNCTION_ARGS)
 	context = SRF_PERCALL_SETUP();
 	if (context->call_cntr >= context->max_calls)
 		SRF_RETURN_DONE(context);
-	SRF_RETURN_NEXT(context, Int64GetDatum(sf_generator_next()));
+	SRF_RETURN_NEXT(context, next(fcinfo));
+}
+
+Datum
+snowflake_nextval_set(PG_FUNCTION_ARGS)
+{
+	return sf_nextval_set(fcinfo, 0, snowflake_nextval);
 }
 
 Datum

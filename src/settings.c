@@ -86,19 +86,27 @@ assign_layout(const char *newval, void *extra)
 	layout = extra;
 }
 
+typedef bool (*RangeParser) (const char *text, SfSequenceRange *range, SfParseError *error);
+
 static bool
-check_sequence_range(char **newval, void **extra, GucSource source)
+check_range(const char *text, void **extra, RangeParser parse, const char *hint)
 {
 	SfSequenceRange parsed;
 	SfParseError error;
 
-	if (!sf_sequence_range_parse(*newval, &parsed, &error))
+	if (!parse(text, &parsed, &error))
 	{
 		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
-		GUC_check_errhint("%s", RANGE_HINT);
+		GUC_check_errhint("%s", hint);
 		return false;
 	}
 	return keep_extra(extra, &parsed, sizeof(parsed));
+}
+
+static bool
+check_sequence_range(char **newval, void **extra, GucSource source)
+{
+	return check_range(*newval, extra, sf_sequence_range_parse, RANGE_HINT);
 }
 
 static void
@@ -110,16 +118,7 @@ assign_sequence_range(const char *newval, void *extra)
 static bool
 check_sno_sequence_range(char **newval, void **extra, GucSource source)
 {
-	SfSequenceRange parsed;
-	SfParseError error;
-
-	if (!sf_sno_sequence_range_parse(*newval, &parsed, &error))
-	{
-		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
-		GUC_check_errhint("%s", SNO_RANGE_HINT);
-		return false;
-	}
-	return keep_extra(extra, &parsed, sizeof(parsed));
+	return check_range(*newval, extra, sf_sno_sequence_range_parse, SNO_RANGE_HINT);
 }
 
 static void

@@ -11,6 +11,7 @@
 
 #include "generator.h"
 #include "machine.h"
+#include "nextval.h"
 #include "sno.h"
 #include "sno_argument.h"
 
@@ -25,28 +26,10 @@ sno_nextval(PG_FUNCTION_ARGS)
 	PG_RETURN_SNO(sf_generator_next_sno(sf_metabyte_argument(fcinfo, 0)));
 }
 
-/* As snowflake_nextval_set: one a call. */
 Datum
 sno_nextval_set(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *context;
-
-	if (SRF_IS_FIRSTCALL())
-	{
-		int32		count = PG_GETARG_INT32(1);
-
-		if (count < 0)
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("cannot generate %d IDs of type sno", count),
-					errdetail("The count must be 0 or more."));
-		context = SRF_FIRSTCALL_INIT();
-		context->max_calls = (uint64) count;
-	}
-	context = SRF_PERCALL_SETUP();
-	if (context->call_cntr >= context->max_calls)
-		SRF_RETURN_DONE(context);
-	SRF_RETURN_NEXT(context, sf_sno_result(sf_generator_next_sno(sf_metabyte_argument(fcinfo, 0))));
+	return sf_nextval_set(fcinfo, 1, sno_nextval);
 }
 
 /*

@@ -4,10 +4,11 @@
  *
  * How an ID comes about, file by file: nextval.c is called from SQL and asks
  * generator.c, which hands out what this backend holds.  When that is used up,
- * generator.c takes the next lease (core/lease.c) from the cursor in shared
- * memory (shared.c), waits where the clock demands it (wait.c), has the ceiling
+ * generator.c takes the next lease (core/lease.c) from the cursor of a line in
+ * shared memory (line.h, shared.c), waits where the clock demands it (wait.c), has the ceiling
  * raised where the line is not reserved far enough (ceiling.c), and composes
- * IDs (core/layout.h) with the machine ID (machine.c).
+ * IDs (core/layout.h) with the machine ID (machine.c).  IDs of type sno come the
+ * same way, from sno_nextval.c and a line of their own (core/timeline.h).
  */
 #include "postgres.h"
 

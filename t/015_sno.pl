@@ -108,6 +108,21 @@ $its_clock->start($wrong);
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'that starts with a clock two hours behind');
 $its_clock->set(2);
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'goes on when it is set right');
+
+# The end of the line: a floor there is waited for, also where the register rounds it up
+# to the end, and a clock that is past it is an error.
+$wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
+fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
+$wrong->stop;
+$its_clock->start($wrong);
+fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
+$wrong->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
+$its_clock->step(2);
+is($wrong->safe_psql('postgres', 'SELECT count(*) FROM sno_nextval(0, 10)'), '10', 'moved back, it goes on');
+$wrong->stop;
+$its_clock->set(3461327260 - time);
+$its_clock->start($wrong);
+fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/the timestamp bits of type sno are used up/, qr/HINT:  Check the clock/);
 $wrong->stop;
 
 # The floor holds in both timelines, also over a crash.
@@ -167,7 +182,6 @@ for my $round (1 .. 4)
 	$clock->step(-rand(1)) if $round % 2;
 	$clock->start($busy);
 }
-my $changes = $busy->safe_psql('postgres', 'SELECT sno_nextval() IS NOT NULL');
 my $list = "$PostgreSQL::Test::Utils::tmp_check/snos.all";
 system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");
 $busy->safe_psql('postgres', "CREATE UNLOGGED TABLE taken (id sno); COPY taken FROM '$list'");

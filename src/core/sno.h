@@ -5,7 +5,7 @@
  * The format is that of github.com/muyo/sno.  From the top:
  *
  *	39 bits		units: 4 ms each, since 2010-01-01T00:00:00Z
- *	 1 bit		tick-tock: which of two timelines, see sno_clock.h
+ *	 1 bit		tick-tock: which of two timelines, see timeline.h
  *	 8 bits		metabyte: what the caller makes of it
  *	16 bits		partition: who issued it
  *	16 bits		sequence: within the unit
