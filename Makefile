@@ -6,19 +6,20 @@
 #                           which has to preload snowflake and have a machine ID
 #   make unit               tests of src/core alone; needs no PostgreSQL server
 
-EXTENSION = snowflake
+EXTENSION = snowflake snowflake_registry
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" snowflake.control)
-DATA = snowflake--1.0.sql
+DATA = snowflake--1.0.sql snowflake_registry--1.0.sql
 
 CORE_OBJS = src/core/base32.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
 	src/core/lease.o src/core/sequence_range.o src/core/sno.o
 MODULE_big = snowflake
-OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/comparison.o src/decode.o src/encode.o src/generator.o \
+OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/clock.o src/comparison.o src/decode.o src/encode.o src/generator.o src/kept.o \
 	src/layout_argument.o src/layouts.o src/line.o src/log_limit.o src/machine.o src/nextval.o src/overflow.o \
-	src/pushdown.o src/register.o src/settings.o src/shared.o src/sno_fields.o src/sno_io.o src/sno_nextval.o src/sno_order.o src/snowflake.o src/stats.o src/time_index.o src/wait.o
-PG_CPPFLAGS = -I$(srcdir)/src -DSF_VERSION='"$(EXTVERSION)"'
+	src/pushdown.o src/register.o src/registrar.o src/registry_client.o src/settings.o src/shared.o src/sno_fields.o src/sno_io.o src/sno_nextval.o src/sno_order.o src/snowflake.o src/span.o src/stats.o src/time_index.o src/wait.o
+PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(EXTVERSION)"'
+SHLIB_LINK = $(libpq)
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt sno sno_generator sno_pushdown errors
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt registry sno sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1

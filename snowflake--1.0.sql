@@ -222,6 +222,11 @@ CREATE FUNCTION pg_stat_snowflake(
 	OUT register_writes bigint,
 	OUT register_write_time double precision,
 	OUT exhausted_at timestamptz,
+	OUT lease_from timestamptz,
+	OUT lease_until timestamptz,
+	OUT registry_state text,
+	OUT last_error text,
+	OUT skew interval,
 	OUT stats_reset timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pg_stat_snowflake'

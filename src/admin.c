@@ -13,6 +13,7 @@
 
 #include "ceiling.h"
 #include "clock.h"
+#include "core/reserve.h"
 #include "core/sno.h"
 #include "register.h"
 #include "settings.h"
@@ -71,10 +72,10 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 
 /*
  * Raises datetime_field_overflow for an instant outside of the layout, or before
- * 1970, which the register cannot hold.
+ * 1970, which the register cannot hold; invalid_parameter_value for one before the span.
  */
 static void
-check_instant(const SfLine *line, TimestampTz instant)
+check_instant(SfLine *line, TimestampTz instant)
 {
 	int64		tick = sf_layout_tick_ceil(&line->layout, instant);
 
@@ -85,6 +86,12 @@ check_instant(const SfLine *line, TimestampTz instant)
 				errmsg("the floor of %s IDs must be within the layout", sf_line_name(line)),
 				line->kind == SF_LINE_BIGINT ?
 				errdetail("The layout is that of snowflake.layout, \"%s\".", sf_line_layout_text(line)) : 0);
+	if (sf_position_at(&line->layout, instant) < pg_atomic_read_u64(&line->span_start))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("the floor of %s IDs must not be before the span of time that is leased to this server", sf_line_name(line)),
+				errdetail("The span begins at %s.",
+						  timestamptz_to_str(sf_line_time(line, pg_atomic_read_u64(&line->span_start)))));
 }
 
 static void

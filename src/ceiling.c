@@ -22,16 +22,19 @@
  * are still wanted, so that of many who meet the ceiling at once only one works.
  * The register is held before the lock is taken, and not waited for: whoever drops
  * an origin may wait for us in ways that no deadlock detector sees.
+ *
+ * Where a registry leases spans of time to this server (span.c), the ceiling never is
+ * above the end of the span, and neither cursor nor change over goes below its start.
  */
 #include "postgres.h"
 
-#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
 #include "core/reserve.h"
 #include "register.h"
 #include "settings.h"
+#include "stopwatch.h"
 
 /*
  * What the register of a line holds for a ceiling: its time in microseconds since the
@@ -66,16 +69,11 @@ register_state(const SfLine *line, uint64 number)
 static void
 write_number(SfLine *line, RepOriginId origin, uint64 number, bool back)
 {
-	instr_time	begin;
-	instr_time	time;
+	instr_time	before = sf_start_stopwatch();
 
-	INSTR_TIME_SET_CURRENT(begin);
 	sf_register_write(origin, number, back);
-	INSTR_TIME_SET_CURRENT(time);
-	INSTR_TIME_SUBTRACT(time, begin);
 	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITES, 1);
-	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITE_TIME,
-				 (int64) INSTR_TIME_GET_MICROSEC(time));
+	sf_stats_add(&line->stats, SF_STAT_REGISTER_WRITE_TIME, sf_stopwatch(before));
 }
 
 /* In the timeline in which the line is. */
@@ -90,18 +88,25 @@ write_register(SfLine *line, RepOriginId origin, SfInstant ceiling, bool back)
 
 /*
  * The ceiling to raise to: what the register holds of it when it was rounded, and no
- * further than the line goes.
+ * further than the line and the span go.
  */
 static uint64
-next_ceiling(const SfLine *line, TimestampTz now, uint64 position)
+next_ceiling(SfLine *line, TimestampTz now, uint64 position)
 {
 	const SfLayout *layout = &line->layout;
 	uint64		ceiling = sf_ceiling_next(layout, now, position);
 	uint64		tick = sf_position_tick(layout, ceiling);
 
-	if (!sf_line_has_timelines(line))
-		return ceiling;
-	return sf_position(layout, Min(sf_round_up(tick, SF_TIMELINE_CEILING_TICKS), SF_TIMELINE_TICKS), 0);
+	if (sf_line_has_timelines(line))
+		ceiling = sf_position(layout, Min(sf_round_up(tick, SF_TIMELINE_CEILING_TICKS), SF_TIMELINE_TICKS), 0);
+	return Min(ceiling, pg_atomic_read_u64(&line->span_end));
+}
+
+/* Whether the server stops, and issues nothing any more. */
+static bool
+is_closed(SfLine *line)
+{
+	return pg_atomic_read_u64(&line->cursor) == SF_CURSOR_CLOSED;
 }
 
 static RepOriginId
@@ -119,7 +124,7 @@ raise_locked(SfLine *line, RepOriginId origin, uint64 seen, TimestampTz now)
 {
 	uint64		ceiling;
 
-	if (pg_atomic_read_u64(&line->ceiling) != seen || origin_of(line) != origin)
+	if (pg_atomic_read_u64(&line->ceiling) != seen || origin_of(line) != origin || is_closed(line))
 		return;
 	ceiling = next_ceiling(line, now, sf_line_position(line));
 	if (ceiling <= seen)
@@ -204,7 +209,7 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 	static TimestampTz tried[SF_LINE_COUNT] = {0};
 	RepOriginId origin = origin_of(line);
 
-	if (origin == InvalidRepOriginId ||
+	if (origin == InvalidRepOriginId || seen >= pg_atomic_read_u64(&line->span_end) ||
 		(now >= tried[line->kind] && now < tried[line->kind] + RETRY_AFTER))
 		return;
 	tried[line->kind] = now;
@@ -227,10 +232,38 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 	sf_register_release(origin);
 }
 
+/* Move the cursor, which others may be moving, to a position in its timeline. */
+static void
+move_cursor(SfLine *line, uint64 position, bool back)
+{
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	uint64		moved;
+
+	do
+	{
+		moved = sf_cursor(sf_line_timeline_of(line, cursor), position);
+		if (!back && cursor >= moved)
+			return;
+	} while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, moved));
+	pg_atomic_write_u64(&line->opened, moved);
+}
+
+/* Let nothing before a position be issued, in any timeline.  The lock is taken. */
+static void
+start_at(SfLine *line, uint64 position)
+{
+	uint64		tick = sf_position_tick(&line->layout, position);
+
+	if (tick > 0 && pg_atomic_read_u64(&line->wall_safe) < tick - 1)
+		pg_atomic_write_u64(&line->wall_safe, tick - 1);
+	pg_write_barrier();
+	move_cursor(line, position, false);
+}
+
 /*
- * The cursor is not below the register from here on, and nothing is reserved.
- * It is already above it where the register was made anew in this run, and then
- * others may be moving it; what the server knows of timelines stands then.  Returns
+ * The cursor is not below the register from here on, nor below the span, and nothing is
+ * reserved.  It is already above the register where that was made anew in this run, and
+ * then others may be moving it; what the server knows of timelines stands then.  Returns
  * the time from which on IDs are issued.
  */
 static SfInstant
@@ -253,8 +286,9 @@ open_locked(SfLine *line, RepOriginId origin)
 			;
 		cursor = Max(cursor, start);
 	}
-	position = sf_line_position_of(line, cursor);
-	pg_atomic_write_u64(&line->opened, cursor);
+	start_at(line, pg_atomic_read_u64(&line->span_start));
+	position = sf_line_position(line);
+	pg_atomic_write_u64(&line->opened, pg_atomic_read_u64(&line->cursor));
 	pg_atomic_write_u64(&line->ceiling, position);
 	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
 	pg_write_barrier();
@@ -276,7 +310,7 @@ sf_ceiling_open(SfLine *line, uint32 machine_id)
 	}
 	origin = sf_register_find(line);
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
-	if (origin_of(line) == InvalidRepOriginId)
+	if (origin_of(line) == InvalidRepOriginId && !is_closed(line))
 	{
 		floor = open_locked(line, origin);
 		opened = true;
@@ -290,21 +324,6 @@ sf_ceiling_open(SfLine *line, uint32 machine_id)
 				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
 					   machine_id, sf_line_layout_text(line), timestamptz_to_str(floor)),
 				errhidestmt(true));
-}
-
-/* Move the cursor, which others may be moving, to a position in its timeline. */
-static void
-move_cursor(SfLine *line, uint64 position, bool back)
-{
-	uint64		cursor = pg_atomic_read_u64(&line->cursor);
-	uint64		moved;
-
-	do
-	{
-		moved = sf_cursor(sf_line_timeline_of(line, cursor), position);
-	} while ((back || cursor < moved) &&
-			 !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, moved));
-	pg_atomic_write_u64(&line->opened, moved);
 }
 
 /*
@@ -382,8 +401,12 @@ sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 	uint64		position = sf_position_at(&line->layout, instant);
 	bool		moved = true;
 
+	if (position < pg_atomic_read_u64(&line->span_start))
+		return false;
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&line->cursor) == 0 && origin_of(line) == InvalidRepOriginId)
+	if (is_closed(line))
+		moved = false;
+	else if (pg_atomic_read_u64(&line->cursor) == 0 && origin_of(line) == InvalidRepOriginId)
 		move_unopened(line, origin, instant, position);
 	else if (position > sf_line_position(line))
 		move_forth(line, origin, instant, position);
@@ -440,7 +463,7 @@ change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
 	uint64		start;
 	uint64		ceiling;
 
-	if (sf_line_timeline_of(line, cursor) != sf_line_timeline_of(line, seen) || origin_of(line) != origin ||
+	if (sf_line_timeline_of(line, cursor) != sf_line_timeline_of(line, seen) || origin_of(line) != origin || is_closed(line) ||
 		sf_ceiling_judge(line, cursor, now) != SF_STEP_BACK_CHANGE)
 		return;
 	start = sf_cursor(timeline, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
@@ -473,4 +496,70 @@ sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen)
 		unlock(line, origin);
 	}
 	return hold != SF_REGISTER_BUSY;
+}
+
+/*
+ * A ceiling of 0 refuses leases while the span changes, and the generation tells backends
+ * that have read anything of before, as in move_back.  They read generation, machine ID,
+ * cursor and ceiling, in this order.  Whoever has read the new machine ID reads the
+ * ceiling of 0, or the one after it, and then the generation is another one when he
+ * looks again after his swap.  Whoever has read the old machine ID and swaps the
+ * cursor all the same has a position below the old ceiling, which was within the old
+ * span: he drops it if he sees the new generation, and does no harm if not.
+ *
+ * A line that was not opened yet starts within the span when it is.  One that was closed
+ * goes on: the registrar was told to end, and the server was not.
+ */
+void
+sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant until)
+{
+	uint64		ceiling;
+
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	ceiling = pg_atomic_read_u64(&line->ceiling);
+	pg_atomic_write_u64(&line->ceiling, 0);
+	pg_memory_barrier();
+	if (is_closed(line))
+		pg_atomic_write_u64(&line->cursor, pg_atomic_read_u64(&line->closed_at));
+	sf_line_set_span(line, machine_id, from, until);
+	if (origin_of(line) != InvalidRepOriginId)
+		start_at(line, pg_atomic_read_u64(&line->span_start));
+	pg_atomic_fetch_add_u32(&line->generation, 1);
+	pg_atomic_write_u64(&line->ceiling, Min(ceiling, pg_atomic_read_u64(&line->span_end)));
+	LWLockRelease(line->lock);
+}
+
+/* Raises of the ceiling are bound by it, under the lock: nothing else has to know. */
+void
+sf_ceiling_extend_span(SfLine *line, SfInstant until)
+{
+	uint64		end = sf_position_at(&line->layout, until);
+
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	if (end > pg_atomic_read_u64(&line->span_end))
+		pg_atomic_write_u64(&line->span_end, end);
+	LWLockRelease(line->lock);
+}
+
+/*
+ * The exchange is what ends it: what was leased before it is below the cursor that it
+ * gives, and after it no swap succeeds, since nobody has read this cursor and the lock
+ * keeps those out who would set another.  What is in hand of leases may still be issued.
+ */
+SfInstant
+sf_ceiling_close(SfLine *line)
+{
+	uint64		position;
+	uint64		cursor;
+
+	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	pg_atomic_write_u64(&line->ceiling, 0);
+	cursor = pg_atomic_exchange_u64(&line->cursor, SF_CURSOR_CLOSED);
+	pg_atomic_write_u64(&line->closed_at, cursor);
+	LWLockRelease(line->lock);
+	position = sf_line_position_of(line, cursor);
+	if (sf_position_sequence(&line->layout, position) > 0)
+		position = sf_position(&line->layout, sf_position_tick(&line->layout, position) + 1, 0);
+	return Max(sf_line_time(line, position),
+			   sf_layout_tick_start(&line->layout, pg_atomic_read_u64(&line->wall_safe) + 1));
 }

@@ -57,4 +57,19 @@ extern bool sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen)
  */
 extern bool sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant);
 
+/*
+ * Begin another span: from here on IDs of the line have this machine ID, and times from
+ * one instant to before another.  What was leased of the line before is dropped.
+ */
+extern void sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant until);
+
+/* Let the span of the line go on to a later instant. */
+extern void sf_ceiling_extend_span(SfLine *line, SfInstant until);
+
+/*
+ * Let nothing be leased of the line, which is not closed, until it is given another span.
+ * Returns an instant that all IDs of the line, in whichever timeline, are before.
+ */
+extern SfInstant sf_ceiling_close(SfLine *line);
+
 #endif							/* SF_CEILING_H */

@@ -127,13 +127,6 @@ report_exhausted(const SfLine *line)
 			errhint("Check the clock of this server, or change snowflake.layout."));
 }
 
-/* The number of this server in the IDs of a line. */
-static uint32
-machine_id_of(SfShared *shared, SfLineKind kind)
-{
-	return kind == SF_LINE_SNO ? sf_sno_partition(shared) : sf_machine_id(shared);
-}
-
 /*
  * The next free tick is not allowed yet: wait for it, unless the clock is behind, and
  * the line has another timeline to go on in.  The clock is read again, after the cursor:
@@ -170,13 +163,10 @@ take_lease(SfLineKind kind, TimestampTz now)
 	SfLine	   *line = &shared->lines[kind];
 	Hand	   *hand = &hands[kind];
 	const SfLayout *layout = &line->layout;
-	uint32		machine_id;
 	SfWait		wait = {0};
 	SfLeaseTerms terms = {.layout = layout};
 
 	PreventCommandDuringRecovery(kind == SF_LINE_SNO ? "sno_nextval()" : "snowflake_nextval()");
-	machine_id = machine_id_of(shared, kind);
-	sf_ceiling_open(line, machine_id);
 	terms.range = sf_sequence_range_within(layout, line->range);
 	terms.last_tick = sf_line_last_tick(line);
 	terms.size = wanted_size(hand, terms.range, now);
@@ -184,13 +174,25 @@ take_lease(SfLineKind kind, TimestampTz now)
 	for (;;)
 	{
 		uint32		generation = pg_atomic_read_u32(&line->generation);
+		uint32		machine_id;
 		uint64		cursor;
 		bool		timeline;
 		SfLease		lease;
 
-		/* In this order: see move_back in ceiling.c. */
+		/* In this order: see sf_ceiling_begin_span and move_back. */
+		pg_read_barrier();
+		machine_id = sf_machine_id(shared, kind);
+		if (machine_id == SF_MACHINE_ID_NOT_PINNED)
+		{
+			sf_wait_for_span(shared, line, &wait);
+			now = GetCurrentTimestamp();
+			continue;
+		}
+		sf_ceiling_open(line, machine_id);
 		pg_read_barrier();
 		cursor = pg_atomic_read_u64(&line->cursor);
+		if (cursor == SF_CURSOR_CLOSED)
+			sf_span_report_none(shared, line);
 		pg_read_barrier();
 		terms.ceiling = pg_atomic_read_u64(&line->ceiling);
 
@@ -227,7 +229,9 @@ take_lease(SfLineKind kind, TimestampTz now)
 				wait_or_change_over(line, &wait, machine_id, cursor, &lease);
 				break;
 			case SF_LEASE_AT_CEILING:
-				if (!sf_ceiling_raise(line, machine_id, terms.ceiling, now))
+				if (sf_line_is_past_span(line, lease.tick))
+					sf_wait_for_span(shared, line, &wait);
+				else if (!sf_ceiling_raise(line, machine_id, terms.ceiling, now))
 					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:

@@ -6,18 +6,21 @@
 
 #include "replication/origin.h"
 
+#include "core/reserve.h"
 #include "line.h"
 #include "settings.h"
 
 void
 sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
-			 SfSequenceRange range, LWLock *lock)
+			 SfSequenceRange range, bool leased, LWLock *lock)
 {
 	memset(line, 0, sizeof(*line));
 	line->kind = kind;
 	line->layout = *layout;
 	line->range = range;
 	line->lock = lock;
+	line->leased = leased;
+	pg_atomic_init_u32(&line->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&line->origin, InvalidRepOriginId);
 	pg_atomic_init_u32(&line->generation, 0);
 	pg_atomic_init_u64(&line->latest_clock, SF_CLOCK_NOT_SEEN);
@@ -28,11 +31,22 @@ sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
 	pg_atomic_init_u64(&line->overflow_logged, 0);
 	pg_atomic_init_u64(&line->raise_logged, 0);
 	pg_atomic_init_u64(&line->ceiling, 0);
+	pg_atomic_init_u64(&line->span_start, 0);
+	pg_atomic_init_u64(&line->span_end, leased ? 0 : PG_UINT64_MAX);
 	pg_atomic_init_u64(&line->wall_safe, 0);
 	pg_atomic_init_u32(&line->drifts, 0);
 	pg_atomic_init_u64(&line->opened, 0);
+	pg_atomic_init_u64(&line->closed_at, 0);
 	pg_atomic_init_u64(&line->cursor, 0);
 	sf_stats_init(&line->stats);
+}
+
+void
+sf_line_set_span(SfLine *line, uint32 machine_id, TimestampTz from, TimestampTz until)
+{
+	pg_atomic_write_u32(&line->machine_id, machine_id);
+	pg_atomic_write_u64(&line->span_start, sf_position_at(&line->layout, from));
+	pg_atomic_write_u64(&line->span_end, sf_position_at(&line->layout, until));
 }
 
 const char *

@@ -35,6 +35,19 @@ typedef struct SfLine
 	LWLock	   *lock;
 
 	/*
+	 * Whether a registry leases machine IDs, and spans of time to issue in
+	 * (span.h).
+	 */
+	bool		leased;
+
+	/*
+	 * The machine ID, or partition, in use, or SF_MACHINE_ID_NOT_PINNED.
+	 * Without a registry it changes once, from that to a number, by
+	 * compare-and-swap; with one, when the line is given another span.
+	 */
+	pg_atomic_uint32 machine_id;
+
+	/*
 	 * The register, 0 until the line has been opened in this run of the
 	 * server, and while a register that was dropped is not found again.  Set
 	 * under the lock, after cursor and ceiling.
@@ -42,9 +55,9 @@ typedef struct SfLine
 	pg_atomic_uint32 origin;
 
 	/*
-	 * Changes when the line is moved or changes its timeline, or the register
-	 * is lost, so that backends drop the leases that they have of the line as
-	 * it was.
+	 * Changes when the line is moved or changes its timeline, is given
+	 * another span, or the register is lost, so that backends drop the leases
+	 * that they have of the line as it was.
 	 */
 	pg_atomic_uint32 generation;
 
@@ -77,6 +90,14 @@ typedef struct SfLine
 	pg_atomic_uint64 ceiling;
 
 	/*
+	 * The span: positions from start on, and below end.  Without a registry
+	 * all of them; with one none, at first.  Written under the lock, see
+	 * ceiling.c.
+	 */
+	pg_atomic_uint64 span_start;
+	pg_atomic_uint64 span_end;
+
+	/*
 	 * Of a line with timelines, see core/timeline.h; written under the lock.
 	 */
 	pg_atomic_uint64 wall_safe;
@@ -84,6 +105,9 @@ typedef struct SfLine
 
 	/* The cursor as the line was opened or moved: nothing issued since. */
 	pg_atomic_uint64 opened;
+
+	/* The cursor as the line was closed. */
+	pg_atomic_uint64 closed_at;
 
 	/*
 	 * The next free position, on a cache line of its own: it changes with
@@ -98,10 +122,20 @@ typedef struct SfLine
 } SfLine;
 
 #define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
+#define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
+
+/* The cursor of a line that is closed: the server stops. */
+#define SF_CURSOR_CLOSED			PG_UINT64_MAX
 
 /* Make a line, in new memory: not opened, all numbers 0. */
 extern void sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
-						 SfSequenceRange range, LWLock *lock);
+						 SfSequenceRange range, bool leased, LWLock *lock);
+
+/*
+ * Write the machine ID and the bounds of a span: times from one instant to before
+ * another.
+ */
+extern void sf_line_set_span(SfLine *line, uint32 machine_id, TimestampTz from, TimestampTz until);
 
 /* Whether a line goes on in another timeline when the clock steps back. */
 static inline bool
@@ -137,11 +171,20 @@ sf_line_time(const SfLine *line, uint64 position)
 	return sf_layout_tick_start(&line->layout, sf_position_tick(&line->layout, position));
 }
 
-/* The next free position. */
+/* The next free position; 0 where there is none any more. */
 static inline uint64
 sf_line_position(SfLine *line)
 {
-	return sf_line_position_of(line, pg_atomic_read_u64(&line->cursor));
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+
+	return cursor == SF_CURSOR_CLOSED ? 0 : sf_line_position_of(line, cursor);
+}
+
+/* Whether a tick is after the span. */
+static inline bool
+sf_line_is_past_span(SfLine *line, uint64 tick)
+{
+	return tick >= sf_position_tick(&line->layout, pg_atomic_read_u64(&line->span_end));
 }
 
 /* What IDs of a line are called in messages, and their layout. */

@@ -7,6 +7,9 @@
  * still issue IDs under the number that is the other's by now.  So the first
  * use in a run of the server pins the number in shared memory, and a restart
  * changes it.
+ *
+ * Where a registry leases machine IDs, it is the registrar that writes the numbers
+ * (span.c), and what is configured is what it asks for.
  */
 #include "postgres.h"
 
@@ -18,12 +21,11 @@
 #include "machine.h"
 #include "settings.h"
 
-/* The pinned number, or SF_MACHINE_ID_UNSET. */
+/* The pinned number of a line, or SF_MACHINE_ID_UNSET. */
 static int
-pinned_machine_id(void)
+pinned_number(SfShared *shared, SfLineKind kind)
 {
-	uint32		pinned = sf_shared() ?
-	pg_atomic_read_u32(&sf_shared()->machine_id) : SF_MACHINE_ID_NOT_PINNED;
+	uint32		pinned = pg_atomic_read_u32(&shared->lines[kind].machine_id);
 
 	return pinned == SF_MACHINE_ID_NOT_PINNED ? SF_MACHINE_ID_UNSET : (int) pinned;
 }
@@ -32,11 +34,11 @@ pinned_machine_id(void)
 static void
 warn_of_partition(int configured)
 {
-	uint32		pinned = pg_atomic_read_u32(&sf_shared()->sno_partition);
+	int			pinned = pinned_number(sf_shared(), SF_LINE_SNO);
 
-	if (pinned != SF_MACHINE_ID_NOT_PINNED && configured != SF_MACHINE_ID_UNSET && (uint32) configured != pinned)
+	if (pinned != SF_MACHINE_ID_UNSET && configured != SF_MACHINE_ID_UNSET && configured != pinned)
 		ereport(WARNING,
-				errmsg("the partition of type sno is now %d, but this server goes on with %u until it is restarted",
+				errmsg("the partition of type sno is now %d, but this server goes on with %d until it is restarted",
 					   configured, pinned),
 				errdetail("The partition is fixed by its first use after a start."));
 }
@@ -49,6 +51,8 @@ warn_of_partition(int configured)
 static void
 assign_machine_id(int newval, void *extra)
 {
+	int			pinned;
+
 	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_machine_id)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
@@ -56,10 +60,11 @@ assign_machine_id(int newval, void *extra)
 		warn_of_partition(newval);
 	if (!sf_settings_fit(newval, WARNING))
 		return;
-	if (pinned_machine_id() != SF_MACHINE_ID_UNSET && newval != pinned_machine_id())
+	pinned = pinned_number(sf_shared(), SF_LINE_BIGINT);
+	if (pinned != SF_MACHINE_ID_UNSET && newval != pinned)
 		ereport(WARNING,
 				errmsg("snowflake.machine_id is now %d, but this server goes on with %d until it is restarted",
-					   newval, pinned_machine_id()),
+					   newval, pinned),
 				errdetail("The machine ID is fixed by its first use after a start."));
 }
 
@@ -123,21 +128,30 @@ pin(pg_atomic_uint32 *number, uint32 configured)
 	return pinned;
 }
 
-uint32
-sf_machine_id(SfShared *shared)
+static uint32
+bigint_machine_id(SfShared *shared)
 {
-	uint32		pinned = pg_atomic_read_u32(&shared->machine_id);
-	int			configured;
+	SfLine	   *line = &shared->lines[SF_LINE_BIGINT];
+	int			configured = (int) pg_atomic_read_u32(&shared->configured_machine_id);
 
-	if (pinned != SF_MACHINE_ID_NOT_PINNED)
-		return pinned;
-	configured = (int) pg_atomic_read_u32(&shared->configured_machine_id);
 	sf_settings_fit(configured, ERROR);
-	if (sf_layout_in_force()->machine_bits == 0)
+	if (line->leased)
+		return SF_MACHINE_ID_NOT_PINNED;
+	if (line->layout.machine_bits == 0)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
-		report_unset(sf_layout_in_force());
-	return pin(&shared->machine_id, (uint32) configured);
+		report_unset(&line->layout);
+	return pin(&line->machine_id, (uint32) configured);
+}
+
+static void
+report_no_partition(int machine_id, const char *hint)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("machine ID %d is no partition of type sno", machine_id),
+			errdetail("Partitions are 0 to %d.", PG_UINT16_MAX),
+			errhint("%s", hint));
 }
 
 static uint32
@@ -146,7 +160,7 @@ configured_sno_partition(SfShared *shared)
 	int			partition = (int) pg_atomic_read_u32(&shared->configured_sno_partition);
 
 	if (partition == SF_MACHINE_ID_UNSET)
-		partition = pinned_machine_id();
+		partition = pinned_number(shared, SF_LINE_BIGINT);
 	if (partition == SF_MACHINE_ID_UNSET)
 		partition = (int) pg_atomic_read_u32(&shared->configured_machine_id);
 	if (partition == SF_MACHINE_ID_UNSET)
@@ -156,20 +170,41 @@ configured_sno_partition(SfShared *shared)
 				errdetail("Each server that issues IDs of type sno needs a number of its own, 0 to %d.", PG_UINT16_MAX),
 				errhint("Set it by \"ALTER SYSTEM SET snowflake.sno_partition = N\" and \"SELECT pg_reload_conf()\"."));
 	if (partition > PG_UINT16_MAX)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("machine ID %d is no partition of type sno", partition),
-				errdetail("Partitions are 0 to %d.", PG_UINT16_MAX),
-				errhint("Set snowflake.sno_partition."));
+		report_no_partition(partition, "Set snowflake.sno_partition.");
 	return (uint32) partition;
 }
 
-uint32
-sf_sno_partition(SfShared *shared)
+/* The partition is the machine ID, and nothing else: that is what is leased. */
+static uint32
+leased_sno_partition(SfShared *shared, uint32 leased)
 {
-	uint32		pinned = pg_atomic_read_u32(&shared->sno_partition);
+	int			partition = (int) pg_atomic_read_u32(&shared->configured_sno_partition);
 
+	if (partition != SF_MACHINE_ID_UNSET)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("snowflake.sno_partition cannot be set together with snowflake.registry"),
+				errdetail("The registry leases machine IDs, which are the partitions."),
+				errhint("Remove snowflake.sno_partition from the configuration, and reload it."));
+	if (leased != SF_MACHINE_ID_NOT_PINNED && leased > PG_UINT16_MAX)
+		report_no_partition((int) leased, "IDs of type sno need a layout with at most 16 bits for the machine ID.");
+	return leased;
+}
+
+static uint32
+sno_partition(SfShared *shared)
+{
+	return pin(&shared->lines[SF_LINE_SNO].machine_id, configured_sno_partition(shared));
+}
+
+uint32
+sf_machine_id(SfShared *shared, SfLineKind kind)
+{
+	uint32		pinned = pg_atomic_read_u32(&shared->lines[kind].machine_id);
+
+	if (kind == SF_LINE_SNO && shared->lines[kind].leased)
+		return leased_sno_partition(shared, pinned);
 	if (pinned != SF_MACHINE_ID_NOT_PINNED)
 		return pinned;
-	return pin(&shared->sno_partition, configured_sno_partition(shared));
+	return kind == SF_LINE_SNO ? sno_partition(shared) : bigint_machine_id(shared);
 }

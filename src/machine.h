@@ -11,21 +11,17 @@
 extern void sf_machine_init(void);
 
 /*
- * The machine ID to issue IDs with, 0 where the layout has no bits for one.
- * The first call of a server's run fixes it until the server is restarted.
+ * The number of this server in the IDs of a line: the machine ID, 0 where the layout
+ * has no bits for one; or the partition of IDs of type sno, which is
+ * snowflake.sno_partition, or where that is not set, the machine ID.  The first call of
+ * a server's run fixes it until the server is restarted.  With a registry it is that of
+ * the span, SF_MACHINE_ID_NOT_PINNED before the first one, and another one when
+ * the line's generation is.
  *
- * Raises object_not_in_prerequisite_state when snowflake.machine_id is not set,
- * invalid_parameter_value when the settings do not fit each other.
+ * Raises object_not_in_prerequisite_state when snowflake.machine_id (for a sno: that and
+ * snowflake.sno_partition) is not set, invalid_parameter_value when the settings do
+ * not fit each other.
  */
-extern uint32 sf_machine_id(SfShared *shared);
-
-/*
- * The partition to issue IDs of type sno with: snowflake.sno_partition, or where that
- * is not set, snowflake.machine_id.  Fixed as the machine ID is.
- *
- * Raises object_not_in_prerequisite_state when neither is set,
- * invalid_parameter_value when it is more than 65535.
- */
-extern uint32 sf_sno_partition(SfShared *shared);
+extern uint32 sf_machine_id(SfShared *shared, SfLineKind kind);
 
 #endif							/* SF_MACHINE_H */

@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "core/sno.h"
+#include "registrar.h"
 #include "settings.h"
 #include "shared.h"
 
@@ -30,24 +31,25 @@ request_shared(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SfShared)));
-	RequestNamedLWLockTranche("snowflake", SF_LINE_COUNT);
+	RequestNamedLWLockTranche("snowflake", SF_LINE_COUNT + 1);
 }
 
 static void
 fill_shared(void)
 {
 	LWLockPadded *locks = GetNamedLWLockTranche("snowflake");
+	bool		leased = sf_registrar_wanted();
 
 	memset(shared, 0, sizeof(*shared));
 	pg_atomic_init_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
-	pg_atomic_init_u32(&shared->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&shared->configured_sno_partition, (uint32) sf_settings_sno_partition);
-	pg_atomic_init_u32(&shared->sno_partition, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u64(&shared->clock_difference, (uint64) sf_clock_difference());
 	sf_line_init(&shared->lines[SF_LINE_BIGINT], SF_LINE_BIGINT, sf_settings_layout(),
-				 sf_settings_sequence_range(), &locks[SF_LINE_BIGINT].lock);
+				 sf_settings_sequence_range(), leased, &locks[SF_LINE_BIGINT].lock);
 	sf_line_init(&shared->lines[SF_LINE_SNO], SF_LINE_SNO, &sf_sno_line,
-				 sf_settings_sno_sequence_range(), &locks[SF_LINE_SNO].lock);
+				 sf_settings_sno_sequence_range(), leased, &locks[SF_LINE_SNO].lock);
+	if (leased)
+		sf_span_init(shared, &locks[SF_LINE_COUNT].lock);
 }
 
 static void

@@ -10,24 +10,17 @@
 #include "port/atomics.h"
 
 #include "line.h"
+#include "span.h"
 
 typedef struct SfShared
 {
 	/*
-	 * What the postmaster has for snowflake.machine_id, as an int.  Sessions
-	 * see a reload one by one, and some late; the postmaster is the first.
+	 * What the postmaster has for snowflake.machine_id and
+	 * snowflake.sno_partition, as an int.  Sessions see a reload one by one,
+	 * and some late; the postmaster is the first.
 	 */
 	pg_atomic_uint32 configured_machine_id;
-
-	/*
-	 * The machine ID in use, or SF_MACHINE_ID_NOT_PINNED.  Changes once, from
-	 * that to a number, by compare-and-swap.
-	 */
-	pg_atomic_uint32 machine_id;
-
-	/* The same for snowflake.sno_partition, and the partition. */
 	pg_atomic_uint32 configured_sno_partition;
-	pg_atomic_uint32 sno_partition;
 
 	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
@@ -35,10 +28,9 @@ typedef struct SfShared
 	 */
 	pg_atomic_uint64 clock_difference;
 
+	SfRegistry	registry;
 	SfLine		lines[SF_LINE_COUNT];
 } SfShared;
-
-#define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
 
 /* Ask for shared memory, when loaded by shared_preload_libraries. */
 extern void sf_shared_init(void);

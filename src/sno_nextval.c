@@ -43,11 +43,15 @@ sno_at(PG_FUNCTION_ARGS)
 	SfShared   *shared = sf_shared_required();
 	SfSequenceRange range = sf_sequence_range_within(&sf_sno_line, shared->lines[SF_LINE_SNO].range);
 	SfSnoFields fields;
+	uint32		partition;
 
 	fields.metabyte = sf_metabyte_argument(fcinfo, 0);
 	fields.units = sf_units_argument(fcinfo, 1);
 	fields.tick_tock = false;
-	fields.partition = (uint16) sf_sno_partition(shared);
+	partition = sf_machine_id(shared, SF_LINE_SNO);
+	if (partition == SF_MACHINE_ID_NOT_PINNED)
+		sf_span_report_none(shared, &shared->lines[SF_LINE_SNO]);
+	fields.partition = (uint16) partition;
 	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
 	PG_RETURN_SNO(sf_sno_compose(fields));
 }
@@ -68,7 +72,7 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	SfShared   *shared = sf_shared_required();
 	SfLine	   *line = &shared->lines[SF_LINE_SNO];
 	SfSequenceRange range = sf_sequence_range_within(&line->layout, line->range);
-	uint32		partition = pg_atomic_read_u32(&shared->sno_partition);
+	uint32		partition = pg_atomic_read_u32(&line->machine_id);
 	uint64		position = sf_line_position(line);
 	TupleDesc	descriptor;
 	Datum		values[8];

@@ -9,6 +9,9 @@
  * raised where the line is not reserved far enough (ceiling.c), and composes
  * IDs (core/layout.h) with the machine ID (machine.c).  IDs of type sno come the
  * same way, from sno_nextval.c and a line of their own (core/timeline.h).
+ *
+ * Where machine IDs are leased from a registry, registrar.c does it, by the calls of
+ * registry_client.c; span.c gives the lines what was leased.
  */
 #include "postgres.h"
 
@@ -18,6 +21,7 @@
 #include "compat.h"
 #include "machine.h"
 #include "pushdown.h"
+#include "registrar.h"
 #include "settings.h"
 #include "shared.h"
 
@@ -29,6 +33,7 @@ void
 _PG_init(void)
 {
 	sf_settings_init();
+	sf_registrar_init();
 	sf_shared_init();
 	sf_machine_init();
 	sf_pushdown_init();

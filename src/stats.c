@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
@@ -19,7 +20,7 @@
 PG_FUNCTION_INFO_V1(pg_stat_snowflake);
 PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);
 
-#define STAT_COLUMNS 17
+#define STAT_COLUMNS 22
 
 /* A row, filled column by column. */
 typedef struct StatRow
@@ -70,8 +71,10 @@ add_interval(StatRow *row, int64 microseconds)
 }
 
 static void
-add_machine_id(StatRow *row, uint32 machine_id)
+add_machine_id(StatRow *row, SfLine *line)
 {
+	uint32		machine_id = pg_atomic_read_u32(&line->machine_id);
+
 	if (machine_id == SF_MACHINE_ID_NOT_PINNED)
 		add_null(row);
 	else
@@ -95,15 +98,47 @@ add_line(StatRow *row, SfLine *line)
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&line->floor)));
 }
 
+/* What a registry has leased to this server, if there is one. */
+static void
+add_lease(StatRow *row, SfShared *shared, const SfLine *line)
+{
+	SfRegistry	registry;
+
+	if (!line->leased)
+	{
+		for (int i = 0; i < 5; i++)
+			add_null(row);
+		return;
+	}
+	registry = sf_span_state(shared);
+	if (registry.span.grant == 0)
+	{
+		add_null(row);
+		add_null(row);
+	}
+	else
+	{
+		add(row, TimestampTzGetDatum(registry.span.from));
+		add(row, TimestampTzGetDatum(registry.span.until));
+	}
+	add(row, CStringGetTextDatum(RecoveryInProgress() ? "standby" : sf_span_state_name(registry.state)));
+	if (registry.error[0])
+		add(row, CStringGetTextDatum(registry.error));
+	else
+		add_null(row);
+	if (registry.skew_known)
+		add_interval(row, registry.skew);
+	else
+		add_null(row);
+}
+
 static void
 fill_row(StatRow *row, SfShared *shared, SfLine *line)
 {
 	SfStats    *stats = &line->stats;
 
-	bool		is_sno = line->kind == SF_LINE_SNO;
-
-	add(row, CStringGetTextDatum(is_sno ? "sno" : "bigint"));
-	add_machine_id(row, pg_atomic_read_u32(is_sno ? &shared->sno_partition : &shared->machine_id));
+	add(row, CStringGetTextDatum(line->kind == SF_LINE_SNO ? "sno" : "bigint"));
+	add_machine_id(row, line);
 	add(row, CStringGetTextDatum(sf_line_layout_text(line)));
 	add_count(row, stats, SF_STAT_LEASES);
 	add_count(row, stats, SF_STAT_IDS_LEASED);
@@ -116,6 +151,7 @@ fill_row(StatRow *row, SfShared *shared, SfLine *line)
 	add_count(row, stats, SF_STAT_REGISTER_WRITES);
 	add_time(row, stats, SF_STAT_REGISTER_WRITE_TIME);
 	add(row, TimestampTzGetDatum(sf_layout_tick_start(&line->layout, sf_line_last_tick(line) + 1)));
+	add_lease(row, shared, line);
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
 }
 

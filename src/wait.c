@@ -1,6 +1,6 @@
 /*
  * wait.c
- *	  Waiting for the clock, and for who has locked the register.
+ *	  Waiting for the clock, for who has locked the register, and for the registry.
  *
  * How long a wait is, is measured on the monotonic clock; what it waits for is
  * an instant of the wall clock, which may be set meanwhile.  So a wait is cut
@@ -26,23 +26,13 @@
 
 #include "compat.h"
 #include "settings.h"
+#include "stopwatch.h"
 #include "wait.h"
 
 #define TIMER_SLACK		50		/* us */
 #define MAX_SLACK		5000	/* us */
 #define MAX_SLICE		100		/* ms */
-#define REGISTER_SLICE	10000	/* us */
-
-/* Microseconds since an instant of the monotonic clock. */
-static int64
-since(instr_time instant)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, instant);
-	return (int64) INSTR_TIME_GET_MICROSEC(now);
-}
+#define OTHERS_SLICE	10000	/* us */
 
 static void
 report_too_long(int64 missing)
@@ -99,7 +89,7 @@ begin(SfLine *line, SfWait *wait)
 	if (wait->begun)
 		return;
 	wait->begun = true;
-	INSTR_TIME_SET_CURRENT(wait->since);
+	wait->since = sf_start_stopwatch();
 	sf_stats_add(&line->stats, SF_STAT_WAITS, 1);
 }
 
@@ -109,17 +99,16 @@ left(const SfWait *wait)
 {
 	if (sf_max_wait < 0)
 		return PG_INT64_MAX;
-	return (int64) sf_max_wait * 1000 - since(wait->since);
+	return (int64) sf_max_wait * 1000 - sf_stopwatch(wait->since);
 }
 
 static void
 sleep_and_count(SfLine *line, int64 remaining)
 {
-	instr_time	before;
+	instr_time	before = sf_start_stopwatch();
 
-	INSTR_TIME_SET_CURRENT(before);
 	sleep_slice(remaining);
-	sf_stats_add(&line->stats, SF_STAT_WAIT_TIME, since(before));
+	sf_stats_add(&line->stats, SF_STAT_WAIT_TIME, sf_stopwatch(before));
 }
 
 void
@@ -146,6 +135,17 @@ sf_wait_for_register(SfLine *line, SfWait *wait)
 	begin(line, wait);
 	if (left(wait) <= 0)
 		report_locked();
-	sleep_and_count(line, REGISTER_SLICE);
+	sleep_and_count(line, OTHERS_SLICE);
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
+sf_wait_for_span(SfShared *shared, SfLine *line, SfWait *wait)
+{
+	begin(line, wait);
+	if (left(wait) <= 0)
+		sf_span_report_none(shared, line);
+	sf_span_hurry(shared, line);
+	sleep_and_count(line, OTHERS_SLICE);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -1,6 +1,6 @@
 /*
  * wait.h
- *	  Waiting for the clock, and for who has locked the register.
+ *	  Waiting for the clock, for who has locked the register, and for the registry.
  */
 #ifndef SF_WAIT_H
 #define SF_WAIT_H
@@ -10,7 +10,7 @@
 #include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
-#include "line.h"
+#include "shared.h"
 
 /* The wait of one ID; all zero before it begins. */
 typedef struct SfWait
@@ -36,5 +36,12 @@ extern void sf_wait_for_clock(SfLine *line, SfWait *wait, TimestampTz instant);
  * Raises lock_not_available when this ID has waited for snowflake.max_wait already.
  */
 extern void sf_wait_for_register(SfLine *line, SfWait *wait);
+
+/*
+ * Wait a moment for a span that covers the ID, on the same terms; the caller looks
+ * again.  Raises object_not_in_prerequisite_state when this ID has waited for
+ * snowflake.max_wait already, or when the registry does not lease one now.
+ */
+extern void sf_wait_for_span(SfShared *shared, SfLine *line, SfWait *wait);
 
 #endif							/* SF_WAIT_H */

@@ -1,0 +1,81 @@
+/*
+ * span.h
+ *	  What a registry leases to this server: a machine ID, and a span of time.
+ */
+#ifndef SF_SPAN_H
+#define SF_SPAN_H
+
+#include "postgres.h"
+
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "utils/timestamp.h"
+
+/* IDs with this machine ID may be issued with times from one instant to before another. */
+typedef struct SfSpan
+{
+	uint32		machine_id;
+	TimestampTz from;
+	TimestampTz until;
+	int64		grant;			/* the registry's number of it; 0: no span */
+} SfSpan;
+
+typedef enum SfRegistryState
+{
+	SF_REGISTRY_CLAIMING,		/* no attempt has come to an end yet */
+	SF_REGISTRY_HELD,			/* the last attempt was granted */
+	SF_REGISTRY_REFUSED,		/* the last attempt was refused */
+	SF_REGISTRY_UNREACHABLE,	/* the last attempt did not reach the registry */
+	SF_REGISTRY_RELEASED,		/* the server stops */
+} SfRegistryState;
+
+/* In shared memory; all of it under the lock. */
+typedef struct SfRegistry
+{
+	LWLock	   *lock;
+	SfSpan		span;
+	SfRegistryState state;
+	TimestampTz since;			/* of the state */
+	bool		skew_known;
+	int64		skew;			/* us that this server's clock is ahead of the
+								 * registry's */
+	char		error[256];		/* of the last attempt; empty if it was
+								 * granted */
+	Latch	   *registrar;		/* NULL: it does not run */
+} SfRegistry;
+
+struct SfShared;
+struct SfLine;
+
+/* Make the state, in new memory, with the span of before the crash of a process, if any. */
+extern void sf_span_init(struct SfShared *shared, LWLock *lock);
+
+/* A copy of the state as it is now. */
+extern SfRegistry sf_span_state(struct SfShared *shared);
+
+/* What the view calls a state. */
+extern const char *sf_span_state_name(SfRegistryState state);
+
+/*
+ * For the registrar alone: what an attempt came to.  A granted span is in force when
+ * the function returns.  Returns the state of before.
+ */
+extern SfRegistryState sf_span_granted(struct SfShared *shared, const SfSpan *span, int64 skew);
+extern SfRegistryState sf_span_not_granted(struct SfShared *shared, SfRegistryState state, const char *error);
+
+/*
+ * For the registrar alone: issue nothing any more, in any line.  Returns the instant
+ * below which all is that was issued.
+ */
+extern TimestampTz sf_span_close(struct SfShared *shared);
+
+/*
+ * Whether the span that is wanted may come if one waits for it; the registrar is woken
+ * up.  Where not, raises object_not_in_prerequisite_state, which says why.
+ */
+extern void sf_span_hurry(struct SfShared *shared, const struct SfLine *line);
+
+/* Raises object_not_in_prerequisite_state: there is no span. */
+extern void sf_span_report_none(struct SfShared *shared, const struct SfLine *line) pg_attribute_noreturn();
+
+#endif							/* SF_SPAN_H */

@@ -1,0 +1,176 @@
+# A server that leases its machine ID: over stops, crashes and times without the
+# registry; with a fixed machine ID; and what it says when there is no ID.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use Fleet;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $nextval = 'SELECT snowflake_nextval()';
+my $fleet = Fleet->new;
+my $registry = $fleet->registry;
+
+# What the registry says of a machine ID.
+sub held
+{
+	my ($machine_id) = @_;
+
+	return $registry->safe_psql('postgres',
+		"SELECT state FROM snowflake_registry.machines WHERE machine_id = $machine_id");
+}
+
+my $server = $fleet->server('main');
+
+# The first ID waits for the lease.
+ok($fleet->issues($server), 'a server that has just been started issues IDs');
+is($fleet->machine_id($server), '0', 'the smallest machine ID');
+is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())'),
+	'0|0', 'which is in its IDs');
+is($fleet->leased($server, q{registry_state, last_error IS NULL, skew BETWEEN '-5 s' AND '5 s', lease_from < now(), lease_until > now()}),
+	'held|t|t|t|t', 'the view shows the lease');
+is($registry->safe_psql('postgres', 'SELECT machine_id, state FROM snowflake_registry.machines'), '0|held', 'and so does the registry');
+like($registry->safe_psql('postgres', 'SELECT holder FROM snowflake_registry.machines'), qr/^main \(.+:\d+\)$/, 'with the name of the server');
+
+# Renewed: the lease goes on, and no session notices.
+my $until = $fleet->leased($server, 'lease_until');
+ok($server->poll_query_until('postgres', "SELECT lease_until > '$until'::timestamptz + interval '2 s' FROM pg_stat_snowflake LIMIT 1"),
+	'the lease is renewed');
+is($fleet->leased($server, 'lease_from < now() - interval \'2 s\''), 't', 'from where it began');
+ok($fleet->issues($server), 'and IDs are issued');
+
+# A clean stop gives the machine ID back, and the next start need not wait for it.
+$server->restart;
+ok($fleet->issues($server), 'a server that was restarted issues IDs');
+is($fleet->machine_id($server), '0', 'with the same machine ID');
+is($registry->safe_psql('postgres', 'SELECT count(*) FROM snowflake_registry.machines'), '1', 'which was free again');
+
+# The registrar is told to end, and the server is not: it claims again.
+kill 'TERM', $fleet->registrar($server);
+$server->poll_query_until('postgres', "SELECT registry_state = 'released' FROM pg_stat_snowflake LIMIT 1");
+$fleet->wait_for_state($server, 'held');
+$fleet->comes_to_issue($server, 'a registrar that was ended is started again');
+
+# A crash of one process, while the registry is away: the machine ID is kept.
+$fleet->wait_for_state($server, 'held');
+my $long = $fleet->server('long', lines => [ 'restart_after_crash = on', 'snowflake.registry_lease = 600' ]);
+ok($fleet->issues($long), 'another server issues IDs');
+is($fleet->machine_id($long), '1', 'with another machine ID');
+$server->safe_psql('postgres', 'CREATE TABLE issued (id bigint DEFAULT snowflake_nextval(), s sno DEFAULT sno_nextval())');
+my $inserter = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c',
+		'DO $$ BEGIN LOOP INSERT INTO issued SELECT FROM generate_series(1, 100); COMMIT; END LOOP; END $$' ], '2>', '/dev/null');
+$registry->stop;
+my $before = $fleet->leased($long, 'machine_id, lease_from, lease_until');
+my $backend = IPC::Run::start([ 'psql', '-XAtqd', $long->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
+my $pid;
+for (1 .. 600)
+{
+	last if $pid = $long->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'");
+	select(undef, undef, undef, 0.1);
+}
+my $log = -s $long->logfile;
+kill 'KILL', $pid;
+$backend->finish;
+wait_for_log($long, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
+for (1 .. 600)
+{
+	last if $long->psql('postgres', 'SELECT 1') == 0;
+	select(undef, undef, undef, 0.1);
+}
+is($fleet->leased($long, 'machine_id, lease_from, lease_until'), $before, 'the lease is kept over it');
+ok($fleet->issues($long), 'and IDs are issued without the registry');
+
+# The short lease runs out.
+$inserter->finish;
+$fleet->wait_for_state($server, 'unreachable');
+$server->poll_query_until('postgres', 'SELECT lease_until < clock_timestamp() FROM pg_stat_snowflake LIMIT 1');
+fails_with($server, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has been out of reach since 20\d\d-/,
+	qr/DETAIL:  Machine ID 0 was leased to this server for IDs with times before 20\d\d-/, qr/HINT:  See last_error/);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/no sno ID can be issued: the registry has been out of reach since/);
+is($server->safe_psql('postgres', "SELECT max(snowflake_timestamp(id)) < lease_until, max(sno_timestamp(s)) < lease_until, max(snowflake_timestamp(id)) > lease_until - interval '100 ms' FROM issued, pg_stat_snowflake WHERE generator = 'bigint' GROUP BY lease_until"),
+	't|t|t', 'nothing was issued at or after its end');
+like($fleet->leased($server, 'last_error'), qr/connection to server .* failed/, 'the view has the reason');
+is(scalar(() = slurp_file($server->logfile) =~ /the registry of machine IDs is out of reach/g), 1, 'which is logged once');
+$registry->start;
+$fleet->comes_to_issue($server, 'when the registry is back, so are IDs');
+$fleet->wait_for_state($long, 'held');
+is($fleet->leased($long, 'machine_id, lease_from'), ($before =~ s/\|[^|]*$//r), 'the long lease goes on');
+
+# A crash of the whole server: the machine ID is not used again while the lease lasts.
+crash($long);
+$long->start;
+$fleet->comes_to_issue($long, 'a server that crashed issues IDs');
+is($fleet->machine_id($long), '2', 'with another machine ID');
+is(held(1), 'held', 'the one of before is not given away');
+$registry->safe_psql('postgres', "SELECT snowflake_registry.declare_dead(1, '2020-01-01')");
+
+# snowflake.machine_id and a registry: that one, but leased.
+my $fixed = $fleet->server('fixed', lines => [ 'snowflake.machine_id = 77', 'snowflake.registry_lease = 30' ]);
+ok($fleet->issues($fixed), 'a server with a machine ID issues IDs');
+is($fleet->machine_id($fixed), '77', 'with that one');
+$fixed->restart;
+ok($fleet->issues($fixed), 'after a restart as well');
+is($fleet->machine_id($fixed), '77', 'with the same one');
+crash($fixed);
+$fixed->start;
+$fleet->wait_for_state($fixed, 'refused');
+fails_with($fixed, $nextval, '55000', qr/the registry leases no machine ID to this server/, qr/DETAIL:  machine ID 77 is taken until 20\d\d-/);
+my $taken = $registry->safe_psql('postgres', 'SELECT lease_until FROM snowflake_registry.machines WHERE machine_id = 77');
+like($fleet->leased($fixed, 'last_error'), qr/\Q@{[ substr($taken, 0, 19) ]}\E/, 'until the end of its old lease');
+$registry->safe_psql('postgres', 'SELECT snowflake_registry.declare_dead(77, clock_timestamp())');
+$fleet->comes_to_issue($fixed, 'declared dead, the old holder is not waited for');
+is($fixed->safe_psql('postgres', 'SHOW snowflake.registry_lease'), '30s', 'a lease of its own');
+
+# A lease counts when it is committed, not when the registry's answer is read.
+$registry->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not committed'; END $$;
+CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON snowflake_registry.machine DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();
+SQL
+my $uncommitted = $fleet->server('uncommitted');
+$fleet->wait_for_state($uncommitted, 'refused');
+is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not committed', 'an answer whose commit fails is none');
+ok(!$fleet->issues($uncommitted), 'and no ID is issued');
+$registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
+$fleet->comes_to_issue($uncommitted, 'one that is committed is one');
+
+# What does not fit.
+configure($fixed, 'snowflake.sno_partition', 5);
+fails_with($fixed, 'SELECT sno_nextval()', '22023', qr/snowflake\.sno_partition cannot be set together with snowflake\.registry/);
+fails_with($fixed, "SELECT sno_at(0, now())", '22023', qr/snowflake\.sno_partition cannot be set together with snowflake\.registry/);
+$fixed->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.sno_partition');
+$fixed->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'\nsnowflake.machine_id = 77");
+$fixed->restart;
+$fixed->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
+$fleet->wait_for_state($fixed, 'refused');
+fails_with($fixed, $nextval, '55000', qr/the registry leases no machine ID to this server/, qr/DETAIL:  .*layout/);
+$fixed->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.sequence_range = '0-9999'");
+$fixed->restart;
+fails_with($fixed, $nextval, '22023', qr/sequence range "0-9999" does not fit/);
+$fixed->append_conf('postgresql.conf', "snowflake.sequence_range = ''\nsnowflake.registry = 'host=x nonsense'");
+$fixed->stop;
+$log = -s $fixed->logfile;
+is($fixed->start(fail_ok => 1), 0, 'a malformed connection string keeps the server from starting');
+log_matches($fixed, $log, qr/invalid value for parameter "snowflake\.registry"/, 'which the log says');
+
+# The floor cannot be set before the span.
+fails_with($server, "SELECT snowflake_set_floor('2020-01-01')", '22023', qr/must not be before the span of time that is leased to this server/);
+
+# Who may see the connection string, which may have a password.
+$server->safe_psql('postgres', 'CREATE ROLE somebody');
+fails_with($server, 'SET ROLE somebody; SHOW snowflake.registry', '42501', qr/snowflake\.registry/);
+
+# Without a registry there is no registrar.
+my $plain = snowflake_server('plain', 'snowflake.machine_id = 500');
+is($plain->safe_psql('postgres', "SELECT lease_from, lease_until, registry_state, last_error, skew FROM pg_stat_snowflake WHERE generator = 'sno'"),
+	'||||', 'a server without a registry has no lease');
+is($fleet->registrar($plain), 0, 'and no registrar');
+isnt($fleet->registrar($server), 0, 'as others have');
+$plain->stop;
+
+$fleet->check(9000, 'all servers');
+done_testing();

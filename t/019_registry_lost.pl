@@ -1,0 +1,102 @@
+# The registry loses grants: it is restored from a backup, on a new timeline and as files
+# that are put back; it fails over to a standby that has not received all.  Servers that
+# hold a machine ID keep it, new ones wait for the fence, and no ID comes twice.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use Fleet;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::RecursiveCopy;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+# Where the registry will be, one way or another: a list of hosts.
+my $fleet = Fleet->new;
+my $registry = $fleet->registry;
+my $promoted = $fleet->failover_to('promoted');
+$registry->safe_psql('postgres', "SELECT snowflake_registry.configure('6 seconds', '1 second')");
+
+# Holders of machine IDs when a backup is taken, and after it.
+my @lease = (lines => ['snowflake.registry_lease = 6']);
+my $before = $fleet->server('before', @lease);
+$fleet->comes_to_issue($before, 'a server that is in the backup issues IDs');
+my $gone = $fleet->server('gone', @lease);
+$fleet->comes_to_issue($gone, 'so does one that will be gone');
+$registry->backup('backup');
+$gone->stop;
+my $after = $fleet->server('after', @lease);
+$fleet->comes_to_issue($after, 'and one that is not in the backup');
+is($fleet->machine_id($after), '1', 'with the machine ID of the one that is gone');
+my @all = ($before, $after);
+$fleet->start_writer($_) for @all;
+
+# The registry loses grants.  All servers that hold a machine ID have it renewed, and a new
+# one has to wait.
+my $new = 1;
+
+sub lose
+{
+	my ($name, $change) = @_;
+	my @machine_ids = map { $fleet->machine_id($_) } @all;
+	my @ends = map { $fleet->leased($_, 'lease_until') } @all;
+
+	$change->();
+	my $server = $fleet->server('new' . $new++, @lease);
+	$fleet->wait_for_state($server, 'refused');
+	like($fleet->leased($server, 'last_error'), qr/no new span starts before 20\d\d-/, "$name: a new server has to wait for the fence");
+	ok(!$fleet->issues($server), 'and issues no IDs');
+	for my $i (0 .. $#all)
+	{
+		$all[$i]->poll_query_until('postgres', "SELECT lease_until > '$ends[$i]' FROM pg_stat_snowflake LIMIT 1") or die;
+	}
+	is(join(' ', map { $fleet->machine_id($_) } @all), join(' ', @machine_ids), "$name: all others keep their machine IDs");
+	$fleet->comes_to_issue($server, 'then the new one has one as well');
+	push @all, $server;
+}
+
+# Restored from the backup, with recovery to its end: a new timeline.
+lose('restored', sub {
+	$registry->stop;
+	$registry = $fleet->restored($registry, 'backup', 'restored', recovery => 1);
+});
+
+# The same files put back, on the same timeline: it is a server that knows better.
+$registry->backup('files');
+push @all, $fleet->server('known', @lease);
+$fleet->comes_to_issue($all[-1], 'another server issues IDs');
+$fleet->start_writer($_) for @all[ -2, -1 ];
+lose('files put back', sub {
+	$registry->stop;
+	$registry = $fleet->restored($registry, 'files', 'put_back', recovery => 0);
+});
+
+# A standby that lags is promoted.
+$registry->backup('standby');
+$promoted->init_from_backup($registry, 'standby', has_streaming => 1);
+$promoted->append_conf('postgresql.conf', 'port = ' . $promoted->port);
+$promoted->start;
+$registry->wait_for_catchup($promoted);
+$promoted->append_conf('postgresql.conf', "primary_conninfo = ''");
+$promoted->reload;
+$registry->poll_query_until('postgres', 'SELECT count(*) = 0 FROM pg_stat_replication') or die;
+push @all, $fleet->server('unknown', @lease);
+$fleet->comes_to_issue($all[-1], 'a server that the standby does not know issues IDs');
+$fleet->start_writer($all[-1]);
+lose('failover', sub {
+	$registry->stop('immediate');
+	$promoted->promote;
+	$registry = $promoted;
+});
+my %machine_ids = map { $fleet->machine_id($_) => 1 } @all;
+is(scalar(keys %machine_ids), scalar(@all), 'each server has a machine ID of its own');
+
+# Clean stops give back to a registry that has been moved, too.
+$fleet->stop_writers;
+$_->stop for @all;
+is($registry->safe_psql('postgres', "SELECT count(*) FROM snowflake_registry.machines WHERE state = 'held'"), '0', 'all are given back');
+$fleet->check(20000, 'all servers');
+done_testing();

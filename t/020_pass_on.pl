@@ -1,0 +1,57 @@
+# Machine IDs pass from server to server all the time, while sessions issue all the IDs
+# that the layout has: whatever is issued with a machine ID that is given back already, or
+# with a new one and a position of before, is likely to be issued by another server, too.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use Fleet;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $fleet = Fleet->new;
+my $registry = $fleet->registry;
+
+# Every machine ID that a server is given.
+$registry->safe_psql('postgres', <<'SQL');
+CREATE TABLE given (machine_id integer, token uuid);
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.given VALUES (NEW.machine_id, NEW.token); RETURN NULL; END $$;
+CREATE TRIGGER note AFTER INSERT OR UPDATE ON snowflake_registry.machine FOR EACH ROW WHEN (NEW.token IS NOT NULL) EXECUTE FUNCTION note();
+SQL
+
+# Few IDs in a millisecond, so that all are issued.
+my @servers = map {
+	$fleet->server($_, lines => [ "snowflake.layout = 'javascript'", 'snowflake.registry_lease = 30', 'restart_after_crash = on' ])
+} qw(one two three);
+for my $server (@servers)
+{
+	$fleet->comes_to_issue($server, $server->name . ' issues IDs');
+	$fleet->start_hasty_writer($server) for 1 .. 2;
+}
+
+# A registrar that is told to end gives its machine ID back, and is started again a second
+# later.  Who comes first has the smallest one, so that they go round.
+my $passed = 0;
+for my $round (1 .. 12)
+{
+	for my $server (@servers)
+	{
+		my $registrar = $fleet->registrar($server) or next;
+
+		kill 'TERM', $registrar;
+		$passed++;
+		select(undef, undef, undef, rand 0.3);
+	}
+	$fleet->wait_for_state($_, 'held') for @servers;
+	push @servers, shift @servers;
+}
+$fleet->stop_writers;
+cmp_ok($passed, '>=', 30, "machine IDs were given back $passed times");
+cmp_ok($registry->safe_psql('postgres', 'SELECT count(*) FROM (SELECT machine_id FROM given GROUP BY machine_id HAVING count(DISTINCT token) > 1) shared'),
+	'>=', 2, 'and had by more than one server');
+$fleet->check(1000000, 'all servers');
+done_testing();
