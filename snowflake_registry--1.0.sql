@@ -430,7 +430,7 @@ BEGIN
 		RETURN snowflake_registry.give(held.machine_id, token, holder, held.lease_from, lease_until, skew);
 	END IF;
 
-	IF config.fence > clock THEN
+	IF config.fence > least(clock_timestamp(), clock) THEN
 		RETURN snowflake_registry.refuse_fenced(config.fence);
 	ELSIF wanted IS NULL THEN
 		id := snowflake_registry.smallest_free(ids, clock);

@@ -32,6 +32,7 @@
 
 #include "ceiling.h"
 #include "core/reserve.h"
+#include "kept.h"
 #include "register.h"
 #include "settings.h"
 #include "stopwatch.h"
@@ -291,6 +292,8 @@ open_locked(SfLine *line, RepOriginId origin)
 	pg_atomic_write_u64(&line->opened, pg_atomic_read_u64(&line->cursor));
 	pg_atomic_write_u64(&line->ceiling, position);
 	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
+	if (line->leased)
+		sf_kept_put_opened(line->kind);
 	pg_write_barrier();
 	pg_atomic_write_u32(&line->origin, origin);
 	return sf_line_time(line, position);
@@ -401,10 +404,8 @@ sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 	uint64		position = sf_position_at(&line->layout, instant);
 	bool		moved = true;
 
-	if (position < pg_atomic_read_u64(&line->span_start))
-		return false;
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
-	if (is_closed(line))
+	if (is_closed(line) || position < pg_atomic_read_u64(&line->span_start))
 		moved = false;
 	else if (pg_atomic_read_u64(&line->cursor) == 0 && origin_of(line) == InvalidRepOriginId)
 		move_unopened(line, origin, instant, position);
@@ -545,6 +546,11 @@ sf_ceiling_extend_span(SfLine *line, SfInstant until)
  * The exchange is what ends it: what was leased before it is below the cursor that it
  * gives, and after it no swap succeeds, since nobody has read this cursor and the lock
  * keeps those out who would set another.  What is in hand of leases may still be issued.
+ * Should the line be opened again, it has the cursor of before, so that a backend that has
+ * slept since it read it can swap it: then the generation is another one.
+ *
+ * A line that is not open has issued nothing, unless it was open before all processes were
+ * restarted: then nobody knows up to where.
  */
 SfInstant
 sf_ceiling_close(SfLine *line)
@@ -556,7 +562,10 @@ sf_ceiling_close(SfLine *line)
 	pg_atomic_write_u64(&line->ceiling, 0);
 	cursor = pg_atomic_exchange_u64(&line->cursor, SF_CURSOR_CLOSED);
 	pg_atomic_write_u64(&line->closed_at, cursor);
+	pg_atomic_fetch_add_u32(&line->generation, 1);
 	LWLockRelease(line->lock);
+	if (cursor == 0)
+		return sf_kept_opened(line->kind) ? DT_NOEND : DT_NOBEGIN;
 	position = sf_line_position_of(line, cursor);
 	if (sf_position_sequence(&line->layout, position) > 0)
 		position = sf_position(&line->layout, sf_position_tick(&line->layout, position) + 1, 0);

@@ -68,7 +68,8 @@ extern void sf_ceiling_extend_span(SfLine *line, SfInstant until);
 
 /*
  * Let nothing be leased of the line, which is not closed, until it is given another span.
- * Returns an instant that all IDs of the line, in whichever timeline, are before.
+ * Returns an instant that all IDs of the line, in whichever timeline, are before; infinity
+ * if none is known, -infinity if there are none.
  */
 extern SfInstant sf_ceiling_close(SfLine *line);
 

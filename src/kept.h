@@ -9,18 +9,27 @@
 
 #include "utils/uuid.h"
 
+#include "line.h"
 #include "span.h"
 
-/* Make it; by the postmaster, when it starts. */
+/*
+ * Make it; by the postmaster, when it starts.  All else is for servers that lease, and for
+ * the registrar alone where nothing else is said.
+ */
 extern void sf_kept_init(void);
 
-/* The token of this run: no other run of any postmaster has the same. */
-extern const pg_uuid_t *sf_kept_token(void);
+/* The token under which spans are held: random, of this run of the postmaster alone. */
+extern pg_uuid_t sf_kept_token(void);
 
-/* Keep a span (grant 0: none); by the registrar alone. */
-extern void sf_kept_put(const SfSpan *span);
+/* Keep a span; the one that is kept, or grant 0.  The postmaster asks as well. */
+extern void sf_kept_put_span(const SfSpan *span);
+extern SfSpan sf_kept_span(void);
 
-/* The span that was kept, or grant 0. */
-extern SfSpan sf_kept_get(void);
+/* Forget the span, and draw another token. */
+extern void sf_kept_forget(void);
+
+/* Note, under the lock of a line, that it was opened; whether it ever was. */
+extern void sf_kept_put_opened(SfLineKind kind);
+extern bool sf_kept_opened(SfLineKind kind);
 
 #endif							/* SF_KEPT_H */

@@ -12,7 +12,7 @@
  * the calls (registry_client.c) and in what they change (span.c).  Sessions never
  * speak to the registry: one that finds the span at its end wakes the registrar up.
  *
- * The token (kept.c) is of this run of the postmaster.  A claim by a token that holds
+ * The token (kept.c) is of this run of the postmaster, and of this span.  A claim by a token that holds
  * a span gives that span again: so an answer that was lost is asked for again, and after
  * a crash of a process the registrar need not know what the one before it did.
  * Another run, of this data directory or of a copy of it, is another holder.
@@ -234,8 +234,9 @@ attempt(SfShared *shared)
 	char		layout[SF_LAYOUT_TEXT_SIZE];
 	SfSpan		held = sf_span_state(shared).span;
 	SfAnswer	answer = {.status = SF_ANSWER_REFUSED,.free_at = DT_NOEND};
+	pg_uuid_t	token = sf_kept_token();
 	SfClaim		claim = {
-		.token = sf_kept_token(),
+		.token = &token,
 		.layout = layout,
 		.machine_bits = sf_layout_in_force()->machine_bits,
 		.wanted = wanted_machine_id(shared),
@@ -265,10 +266,13 @@ static void
 release(SfShared *shared)
 {
 	SfSpan		held = sf_span_state(shared).span;
+	pg_uuid_t	token = sf_kept_token();
 	TimestampTz used_until = sf_span_close(shared);
 	SfAnswer	answer;
 
-	if (asked && !sf_registry_release(registry, sf_kept_token(), used_until, &held, &answer))
+	if (!asked || used_until == DT_NOEND)
+		return;
+	if (!sf_registry_release(registry, &token, used_until, &held, &answer))
 		ereport(LOG,
 				errmsg("the lease of this server's machine ID could not be given back to the registry"),
 				errdetail("%s", answer.error),

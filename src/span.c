@@ -16,6 +16,7 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
+#include "core/instant.h"
 #include "kept.h"
 #include "shared.h"
 #include "span.h"
@@ -28,7 +29,7 @@ sf_span_init(SfShared *shared, LWLock *lock)
 	registry->lock = lock;
 	registry->state = SF_REGISTRY_CLAIMING;
 	registry->since = GetCurrentTimestamp();
-	registry->span = sf_kept_get();
+	registry->span = sf_kept_span();
 	if (registry->span.grant == 0)
 		return;
 	for (int i = 0; i < SF_LINE_COUNT; i++)
@@ -90,7 +91,7 @@ sf_span_granted(SfShared *shared, const SfSpan *span, int64 skew)
 	SfRegistryState before;
 	bool		same;
 
-	sf_kept_put(span);
+	sf_kept_put_span(span);
 	LWLockAcquire(registry->lock, LW_EXCLUSIVE);
 	same = is_same(&registry->span, span);
 	registry->span = *span;
@@ -124,9 +125,9 @@ TimestampTz
 sf_span_close(SfShared *shared)
 {
 	static const SfSpan none = {0};
-	TimestampTz end = DT_NOBEGIN;
+	TimestampTz end = SF_UNIX_EPOCH;
 
-	sf_kept_put(&none);
+	sf_kept_forget();
 	LWLockAcquire(shared->registry.lock, LW_EXCLUSIVE);
 	shared->registry.span = none;
 	set_state(&shared->registry, SF_REGISTRY_RELEASED, "");

@@ -64,8 +64,9 @@ extern SfRegistryState sf_span_granted(struct SfShared *shared, const SfSpan *sp
 extern SfRegistryState sf_span_not_granted(struct SfShared *shared, SfRegistryState state, const char *error);
 
 /*
- * For the registrar alone: issue nothing any more, in any line.  Returns the instant
- * below which all is that was issued.
+ * For the registrar alone: issue nothing any more, in any line, until there is another
+ * span, which will have another token.  Returns an instant that all IDs of the span are
+ * before, infinity if none is known.
  */
 extern TimestampTz sf_span_close(struct SfShared *shared);
 

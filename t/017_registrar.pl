@@ -15,6 +15,30 @@ use Test::More;
 my $nextval = 'SELECT snowflake_nextval()';
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;
+my $log;
+
+# Kill a session, and wait until the server has restarted all processes.
+sub crash_process
+{
+	my ($crashed) = @_;
+	my $session = IPC::Run::start([ 'psql', '-XAtqd', $crashed->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
+	my $log = -s $crashed->logfile;
+	my $pid;
+
+	for (1 .. 600)
+	{
+		last if $pid = $crashed->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'");
+		select(undef, undef, undef, 0.1);
+	}
+	kill 'KILL', $pid;
+	$session->finish;
+	wait_for_log($crashed, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
+	for (1 .. 600)
+	{
+		last if $crashed->psql('postgres', 'SELECT 1') == 0;
+		select(undef, undef, undef, 0.1);
+	}
+}
 
 # What the registry says of a machine ID.
 sub held
@@ -66,22 +90,7 @@ my $inserter = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'),
 		'DO $$ BEGIN LOOP INSERT INTO issued SELECT FROM generate_series(1, 100); COMMIT; END LOOP; END $$' ], '2>', '/dev/null');
 $registry->stop;
 my $before = $fleet->leased($long, 'machine_id, lease_from, lease_until');
-my $backend = IPC::Run::start([ 'psql', '-XAtqd', $long->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
-my $pid;
-for (1 .. 600)
-{
-	last if $pid = $long->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'");
-	select(undef, undef, undef, 0.1);
-}
-my $log = -s $long->logfile;
-kill 'KILL', $pid;
-$backend->finish;
-wait_for_log($long, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
-for (1 .. 600)
-{
-	last if $long->psql('postgres', 'SELECT 1') == 0;
-	select(undef, undef, undef, 0.1);
-}
+crash_process($long);
 is($fleet->leased($long, 'machine_id, lease_from, lease_until'), $before, 'the lease is kept over it');
 ok($fleet->issues($long), 'and IDs are issued without the registry');
 
@@ -101,13 +110,23 @@ $fleet->comes_to_issue($server, 'when the registry is back, so are IDs');
 $fleet->wait_for_state($long, 'held');
 is($fleet->leased($long, 'machine_id, lease_from'), ($before =~ s/\|[^|]*$//r), 'the long lease goes on');
 
+# A line that nobody has used since such a crash says nothing of what it had issued before:
+# then nothing is given back.
+crash_process($long);
+$fleet->wait_for_state($long, 'held');
+$long->stop;
+is($registry->safe_psql('postgres', "SELECT state, lease_until > now() + interval '5 minutes' FROM snowflake_registry.machines WHERE machine_id = 1"),
+	'held|t', 'a lease of which it is not known how far it was used is not given back');
+$long->start;
+$fleet->comes_to_issue($long, 'the server has another one');
+
 # A crash of the whole server: the machine ID is not used again while the lease lasts.
 crash($long);
 $long->start;
 $fleet->comes_to_issue($long, 'a server that crashed issues IDs');
-is($fleet->machine_id($long), '2', 'with another machine ID');
-is(held(1), 'held', 'the one of before is not given away');
-$registry->safe_psql('postgres', "SELECT snowflake_registry.declare_dead(1, '2020-01-01')");
+is($fleet->machine_id($long), '3', 'with another machine ID');
+is(held(2), 'held', 'the one of before is not given away');
+$registry->safe_psql('postgres', "SELECT snowflake_registry.declare_dead(1, '2020-01-01'), snowflake_registry.declare_dead(2, '2020-01-01')");
 
 # snowflake.machine_id and a registry: that one, but leased.
 my $fixed = $fleet->server('fixed', lines => [ 'snowflake.machine_id = 77', 'snowflake.registry_lease = 30' ]);
@@ -137,6 +156,18 @@ is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not c
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
 $registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
 $fleet->comes_to_issue($uncommitted, 'one that is committed is one');
+
+# As docs/scale-out.md says: a role that may do nothing but lease.
+$registry->safe_psql('postgres', 'CREATE DATABASE documented');
+my ($recipe) = slurp_file("$FindBin::RealBin/../docs/scale-out.md") =~ /^```sql\n(CREATE EXTENSION.*?)^```/ms;
+$registry->safe_psql('documented', $recipe);
+my $documented = $fleet->server('documented', lines => [
+		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=documented user=snowflake_server'" ]);
+my ($status, $id) = $documented->psql('postgres', $nextval);
+is($status, 0, 'a server issues IDs that leases by a role without other rights');
+is($registry->safe_psql('documented', "SELECT state FROM snowflake_registry.machines"), 'held', 'from the registry of the documents');
+fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
+$documented->stop;
 
 # What does not fit.
 configure($fixed, 'snowflake.sno_partition', 5);

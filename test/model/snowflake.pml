@@ -8,6 +8,10 @@
  * the transaction that holds the ID.  (A recovery to a point in time is the same
  * as a promotion.)
  *
+ * With SPANS, machine IDs come from a registry, and the promise is about IDs with their machine
+ * ID; and in addition, each ID that is handed out is in a span of its machine ID that this
+ * server was given, and below the end that it said when it gave the span back.
+ *
  * How to read it.  A proctype is a process.  A statement is one step, and so is
  * a whole atomic or d_step block.  Spin interleaves the steps of all processes
  * in every order.  An "if" takes any branch whose first statement can be carried
@@ -58,7 +62,24 @@
  *   hand.  Each backend notices in a step of its own, and none goes on before
  *   all have.
  *
- * What is left out: the machine ID; a register that is dropped while the server
+ * With SPANS:
+ *
+ * - There are two machine IDs.  The first span is of one of them and starts at tick 0;
+ *   others are of any, as long as they start where no other server was given the machine
+ *   ID: at the end of the last span that this server had of it, or later.  What other
+ *   servers and the registry do is the matter of registry.pml.
+ * - The span that is kept over a restart of all processes is set in the first step of a
+ *   change, and gone in the last one of a close.  In between, a restart finds one or the
+ *   other, which is a change before or after it.
+ * - A release comes to the registry in the step that closes the line.  Later, others would
+ *   have the rest of the span later, and so more would be allowed here.
+ * - A line that is closed may be given a span again, in the same run.
+ * - A stop of the server is a crash after a close.  A crash keeps the span, as if only the
+ *   processes were restarted: a server that has none yet hands out nothing.
+ * - There is one line.  The other is given spans in the same way, and the end that is
+ *   released is the later one of the two.
+ *
+ * What is left out: a machine ID that is not leased, which does not change; a register that is dropped while the server
  * runs; accesses that a processor reorders.  The model accesses memory in the
  * order of the C code, which the barriers there have to ensure.
  *
@@ -66,8 +87,8 @@
  * IDs have the timeline above the position.  The packed number of the register is three
  * here, written in one step, and not rounded.
  *
- * Macros: the bounds below; TIMELINES, SESSIONS and REACH, see there; any other puts in one
- * mistake, by which spin has to find an ID that comes twice.  test/model/run
+ * Macros: the bounds below; TIMELINES, SPANS, SESSIONS and REACH, see there; any other puts in one
+ * mistake, by which spin has to find an ID that breaks the promise.  test/model/run
  * says with which it is run.
  */
 
@@ -89,6 +110,12 @@
 #ifndef MOVES
 #define MOVES		0			/* calls of snowflake_set_floor */
 #endif
+#ifndef CHANGES_OF_SPAN
+#define CHANGES_OF_SPAN	1		/* also renewals and releases */
+#endif
+#ifndef FIRST_END
+#define FIRST_END	2			/* tick, of the first span */
+#endif
 #ifndef MAX_AHEAD
 #define MAX_AHEAD	1			/* ticks */
 #endif
@@ -96,14 +123,22 @@
 #define SEQUENCES	2			/* positions of a tick */
 #endif
 
+/* The timeline bit of a cursor, and above it the machine ID of what is in hand. */
 #ifdef TIMELINES
-#define OTHER		16			/* the timeline bit of a cursor */
-#define PART(cursor)		((cursor) % OTHER)
-#define TIMELINE(cursor)	((cursor) / OTHER)
+#define OTHER		16
+#define TIMELINE(cursor)	((cursor) / OTHER % 2)
 #else
 #define OTHER		0
-#define PART(cursor)		(cursor)
 #define TIMELINE(cursor)	0
+#endif
+#ifdef SPANS
+#define OTHER_MACHINE	32
+#define MACHINE(id)		((id) / OTHER_MACHINE)
+#endif
+#if defined(TIMELINES) || defined(SPANS)
+#define PART(cursor)	((cursor) % 16)
+#else
+#define PART(cursor)	(cursor)
 #endif
 
 #define POSITION(tick)	((tick) * SEQUENCES)
@@ -121,6 +156,36 @@ byte wall_safe;
 byte opened_at;					/* the cursor, when the line was opened */
 #endif
 bool locked;
+
+#ifdef SPANS
+#define CLOSED		239			/* SF_CURSOR_CLOSED; as if far ahead, in the first timeline */
+#define NOT_PINNED	2
+byte machine_id;				/* the first span is of machine ID 0 */
+byte span_start;				/* ticks */
+byte span_end = FIRST_END;
+byte closed_at;
+#define LAST_TICK	MIN(TICKS, span_end)
+#define IS_CLOSED	(cursor == CLOSED)
+#define SAFE_OF_SPAN	(MAX(span_start, 1) - 1)
+
+/* What survives a restart of all processes: kept.c.  NOT_PINNED: none. */
+byte kept_machine;
+byte kept_start;
+byte kept_end = FIRST_END;
+
+/*
+ * What the registry knows of the two machine IDs: until when others may not have them;
+ * and the ticks in which this server may issue or have issued IDs, one bit each.
+ */
+byte ended[2];
+byte given[2];
+byte changes;
+#define GIVEN(id)	(given[MACHINE(id)] & (1 << TICK(PART(id))))
+#define FROM_TO(start, end)	((1 << (end)) - (1 << (start)))
+#else
+#define LAST_TICK	TICKS
+#define IS_CLOSED	false
+#endif
 
 /* What WAL amounts to, replayed up to some point. */
 typedef Wal {
@@ -156,10 +221,16 @@ byte moves;
 /* The processes that have not noticed a crash yet, one bit each. */
 byte down;
 #define RUNNING	(down == 0)
+#define ADMINISTRATOR	BACKENDS
 #if MOVES == 0
-#define PROCESSES	BACKENDS
+#define REGISTRAR	BACKENDS
 #else
-#define PROCESSES	(BACKENDS + 1)
+#define REGISTRAR	(BACKENDS + 1)
+#endif
+#ifdef SPANS
+#define PROCESSES	(REGISTRAR + 1)
+#else
+#define PROCESSES	REGISTRAR
 #endif
 
 #ifdef REACH
@@ -169,6 +240,9 @@ bool moved_back;
 bool changed;
 bool changed_twice;
 bool changed_after_crash;
+bool renewed;
+bool changed_machine;
+bool reopened;
 #endif
 
 /* GetCurrentTimestamp */
@@ -252,6 +326,9 @@ inline issue(id)
 	assert(!(REACH && WATCHING));
 #endif
 	assert(id != watched);
+#ifdef SPANS
+	assert(GIVEN(id));
+#endif
 	if
 	:: watched == NONE -> watched = id
 	:: true
@@ -261,6 +338,9 @@ inline issue(id)
 /* Locals of no more use are zeros, lest states differ by them. */
 inline forget_lease()
 {
+#ifdef SPANS
+	machine_id_seen = 0;
+#endif
 	generation_seen = 0;
 	cursor_seen = 0;
 	start = 0;
@@ -300,7 +380,7 @@ inline sf_ceiling_open()
 	atomic {
 		!locked;
 		if
-		:: opened -> goto idle
+		:: opened || IS_CLOSED -> goto idle
 		:: else -> locked = true
 		fi
 	}
@@ -313,12 +393,20 @@ inline sf_ceiling_open()
 #else
 #ifdef TIMELINES
 	atomic {					/* nobody else reads these before the line is open */
+#ifdef SPANS
+		wall_safe = MAX(written.safe, SAFE_OF_SPAN);
+		cursor = MAX(written.ceiling, POSITION(span_start)) + OTHER * written.timeline;
+#else
 		wall_safe = written.safe;
 		cursor = written.ceiling + OTHER * written.timeline;
+#endif
 		opened_at = cursor
 	}
 #else
 	cursor = MAX(cursor, written.ceiling);	/* sf_register_read, and the swaps */
+#ifdef SPANS
+	cursor = MAX(cursor, POSITION(span_start));
+#endif
 #endif
 #endif
 	ceiling = PART(cursor);
@@ -338,6 +426,12 @@ inline sf_ceiling_open()
 #define raise_register(position)	replorigin_advance(position)
 #endif
 
+#ifdef RAISE_PAST_SPAN
+#define LAST_TICK_OF_RAISE	TICKS
+#else
+#define LAST_TICK_OF_RAISE	LAST_TICK
+#endif
+
 /* ceiling.c: sf_ceiling_raise, sf_ceiling_raise_early, raise_locked */
 inline sf_ceiling_raise()
 {
@@ -352,9 +446,9 @@ inline sf_ceiling_raise()
 	atomic {
 		/* core/reserve.h: sf_ceiling_next */
 		read_clock();
-		raised = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, TICKS));
+		raised = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, LAST_TICK_OF_RAISE));
 		if
-		:: raised <= ceiling_seen ->
+		:: raised <= ceiling_seen || IS_CLOSED ->
 			raised = 0;
 			forget_seen();
 			locked = false;
@@ -400,7 +494,11 @@ inline change_over()
 		!locked;
 		read_clock();
 		if
+#ifdef CHANGE_OVER_CLOSED
 		:: TIMELINE(cursor) != TIMELINE(cursor_seen) || !CHANGES(cursor) ->
+#else
+		:: TIMELINE(cursor) != TIMELINE(cursor_seen) || !CHANGES(cursor) || IS_CLOSED ->
+#endif
 			forget_seen();
 			goto idle
 		:: else
@@ -408,7 +506,7 @@ inline change_over()
 		forget_seen_but_now();
 		locked = true;
 		start = POSITION(now) + OTHER * (1 - TIMELINE(cursor));
-		raised = POSITION(MIN(now + RESERVE, TICKS));
+		raised = POSITION(MIN(now + RESERVE, LAST_TICK));
 		now = 0
 	}
 	atomic {
@@ -447,6 +545,9 @@ inline change_over()
 
 inline forget_seen_but_now()
 {
+#ifdef SPANS
+	machine_id_seen = 0;
+#endif
 	generation_seen = 0;
 	cursor_seen = 0;
 	ceiling_seen = 0;
@@ -458,7 +559,21 @@ inline forget_seen_but_now()
 /* generator.c: take_lease, after its read of the generation */
 inline take_lease()
 {
+#if defined(SPANS) && !defined(READ_MACHINE_FIRST)
+	machine_id_seen = machine_id;
+#endif
+#ifdef SPANS
+	atomic {
+		if
+		:: IS_CLOSED ->
+			forget_seen();
+			goto idle
+		:: else -> cursor_seen = cursor
+		fi
+	}
+#else
 	cursor_seen = cursor;
+#endif
 	ceiling_seen = ceiling;
 #ifdef READ_GENERATION_LAST
 	generation_seen = generation;
@@ -513,7 +628,12 @@ inline take_lease()
 		end = end + OTHER * TIMELINE(cursor_seen);
 		start = start + OTHER * TIMELINE(cursor_seen);
 		cursor = end;
-#if (MOVES > 0 || defined(TIMELINES)) && !defined(NO_LOOK_AFTER_SWAP)
+#ifdef SPANS
+		start = start + OTHER_MACHINE * machine_id_seen;
+		end = end + OTHER_MACHINE * machine_id_seen;
+		machine_id_seen = 0;
+#endif
+#if (MOVES > 0 || defined(TIMELINES) || defined(SPANS)) && !defined(NO_LOOK_AFTER_SWAP)
 		cursor_seen = 0;
 		now = 0
 	}
@@ -559,15 +679,33 @@ inline sf_generator_next()
 		:: else -> now = 0
 		fi;
 		if
-		:: opened -> generation_seen = generation
-		:: else -> goto open
+		:: opened ->
+#ifdef READ_MACHINE_FIRST
+			machine_id_seen = machine_id
+		:: !opened && machine_id == NOT_PINNED -> goto idle
+		:: !opened && machine_id != NOT_PINNED -> goto open
 		fi
 	}
+	generation_seen = generation
+#else
+			generation_seen = generation
+#ifdef SPANS
+		:: !opened && machine_id == NOT_PINNED -> goto idle
+		:: !opened && machine_id != NOT_PINNED -> goto open
+#else
+		:: else -> goto open
+#endif
+		fi
+	}
+#endif
 }
 
 proctype Backend(byte me)
 {
 	byte generation_seen, cursor_seen, ceiling_seen, start, end, raised, now;
+#ifdef SPANS
+	byte machine_id_seen;
+#endif
 
 idle:
 	{
@@ -656,6 +794,8 @@ inline move_back()
 #define OPENED	(cursor != 0 || opened)
 #endif
 
+#define BEFORE_SPAN	(TICK(position) < span_start)
+
 active proctype Administrator()
 {
 	byte position;
@@ -666,12 +806,35 @@ idle:
 		atomic {
 			moves < MOVES && RUNNING && !locked;
 			moves++;
+#ifndef FLOOR_CHECKED_EARLY
 			locked = true;
+#endif
 			if
 			:: position = POSITION(0)
 			:: position = POSITION(1)
 			:: position = POSITION(2)
 			fi;
+#ifdef FLOOR_CHECKED_EARLY
+			if
+			:: BEFORE_SPAN ->
+				position = 0;
+				goto idle
+			:: else
+			fi
+		}
+		atomic {
+			!locked;
+			locked = true;
+			if
+			:: IS_CLOSED -> goto unlock
+			:: else
+			fi;
+#elif defined(SPANS)
+			if
+			:: IS_CLOSED || BEFORE_SPAN -> goto unlock
+			:: else
+			fi;
+#endif
 			if
 			:: !OPENED -> goto unopened
 			:: OPENED && position > cursor -> goto forth
@@ -693,9 +856,196 @@ unlock:	atomic {
 		}
 	} unless {
 		atomic {
-			down & (1 << BACKENDS);
-			down = down - (1 << BACKENDS);
+			down & (1 << ADMINISTRATOR);
+			down = down - (1 << ADMINISTRATOR);
 			position = 0;
+			goto idle
+		}
+	}
+}
+
+#endif
+
+#ifdef SPANS
+
+/* Any span. */
+inline choose()
+{
+	if
+	:: machine = 0
+	:: machine = 1
+	fi;
+	start = ended[machine];
+	do
+	:: start + 1 < TICKS -> start++
+	:: break
+	od;
+	end = start + 1;
+	do
+	:: end < TICKS -> end++
+	:: break
+	od
+}
+
+inline forget_span()
+{
+	machine = 0;
+	start = 0;
+	end = 0;
+	was = 0
+}
+
+/* What is kept is set first, and the span is in force after a restart of all processes. */
+inline keep()
+{
+	kept_machine = machine;
+	kept_start = start;
+	kept_end = end;
+	ended[machine] = end;
+	given[machine] = given[machine] | FROM_TO(start, end)
+}
+
+/* ceiling.c: sf_ceiling_begin_span; the lock is held, and the ceiling was read */
+inline begin_span()
+{
+#ifndef KEEP_CEILING
+	ceiling = 0;
+#endif
+	atomic {
+		if
+		:: IS_CLOSED -> cursor = closed_at
+		:: else
+		fi
+	}
+	atomic {
+		machine_id = machine;
+		span_start = start;
+		span_end = end
+	}
+#ifdef TIMELINES
+	wall_safe = MAX(wall_safe, SAFE_OF_SPAN);
+#endif
+	atomic {
+		if
+		:: opened && PART(cursor) < POSITION(start) -> cursor = POSITION(start) + OTHER * TIMELINE(cursor)
+		:: else
+		fi
+	}
+	generation++;
+	atomic {
+		ceiling = MIN(was, POSITION(end));
+		forget_span();
+		locked = false;
+		goto idle
+	}
+}
+
+#define ROUNDED_UP(cursor)	TICK(PART(cursor) + SEQUENCES - 1)
+#if defined(TIMELINES) && !defined(END_OF_CURSOR)
+#define END_OF_OPENED(cursor)	MAX(ROUNDED_UP(cursor), wall_safe + 1)
+#else
+#define END_OF_OPENED(cursor)	ROUNDED_UP(cursor)
+#endif
+
+/* Of a line that was not opened since a crash, it is not known what was issued before. */
+#ifdef UNUSED_SINCE_CRASH
+#define USED_END(cursor)	END_OF_OPENED(cursor)
+#else
+#define USED_END(cursor)	(opened || crashes == 0 -> END_OF_OPENED(cursor) : span_end)
+#endif
+
+/*
+ * span.c: sf_span_close, and ceiling.c: sf_ceiling_close.  The release comes to the registry
+ * at once, and others have what is left from then on.
+ */
+inline close()
+{
+#ifdef END_BEFORE_CLOSE
+	end = ROUNDED_UP(cursor);
+#endif
+	ceiling = 0;
+#ifdef PLAIN_WRITE_OF_CLOSED
+	was = cursor;
+#endif
+	atomic {
+#ifndef PLAIN_WRITE_OF_CLOSED
+		was = cursor;
+#endif
+		cursor = CLOSED;
+		closed_at = was;
+#ifndef GENERATION_KEPT_BY_CLOSE
+		generation++;
+#endif
+#ifndef END_BEFORE_CLOSE
+		end = USED_END(was);
+#endif
+		end = MIN(MAX(end, span_start), span_end);
+		assert(!(WATCHING && MACHINE(watched) == machine_id && TICK(PART(watched)) >= end));
+		given[machine_id] = given[machine_id] & FROM_TO(0, end);
+		ended[machine_id] = end;
+		kept_machine = NOT_PINNED;
+		kept_start = 0;
+		kept_end = 0;
+		forget_span();
+		locked = false;
+		goto idle
+	}
+}
+
+/*
+ * The registry renews the span that is held, or it gives another one: of a machine ID that
+ * nobody else has, from when the last span of it ended, or later if others had it
+ * meanwhile.  At the end of the run, or before, the span is given back.
+ */
+proctype Registrar()
+{
+	byte machine, start, end, was;
+
+idle:
+	{
+		atomic {
+			RUNNING && !locked && changes < CHANGES_OF_SPAN;
+			changes++;
+			locked = true;
+			if
+			:: kept_machine != NOT_PINNED && kept_end < TICKS ->
+				machine = kept_machine;
+				start = kept_start;
+				end = kept_end + 1;
+				keep();
+#ifdef REACH
+				renewed = true;
+#endif
+				span_end = end;			/* ceiling.c: sf_ceiling_extend_span */
+				forget_span();
+				locked = false;
+				goto idle
+			:: true ->
+				choose();
+				if
+				:: end > TICKS ->
+					changes--;
+					forget_span();
+					locked = false;
+					goto idle
+				:: else
+				fi;
+#ifdef REACH
+				changed_machine = changed_machine || (machine_id != NOT_PINNED && machine_id != machine);
+				reopened = reopened || IS_CLOSED;
+#endif
+				keep();
+				was = ceiling
+			:: kept_machine != NOT_PINNED && !IS_CLOSED -> goto leave
+			fi
+		}
+		begin_span();
+leave:	close()
+	} unless {
+		atomic {
+			down & (1 << REGISTRAR);
+			down = down - (1 << REGISTRAR);
+			forget_span();
 			goto idle
 		}
 	}
@@ -713,6 +1063,12 @@ inline restart()
 #ifdef TIMELINES
 	wall_safe = 0;
 	opened_at = 0;
+#endif
+#ifdef SPANS
+	machine_id = kept_machine;
+	span_start = kept_start;
+	span_end = kept_end;
+	closed_at = 0;
 #endif
 	locked = false;
 	if
@@ -768,6 +1124,11 @@ end:
 init
 {
 	atomic {
+#ifdef SPANS
+		given[0] = FROM_TO(0, FIRST_END);
+		ended[0] = FIRST_END;
+		run Registrar();
+#endif
 		run Backend(0);
 		run Backend(1);
 #if BACKENDS > 2

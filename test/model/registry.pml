@@ -1,0 +1,544 @@
+/*
+ * registry.pml
+ *	  The registry and its servers as a model, of which spin tries every run.
+ *
+ * The promise: no two servers issue IDs of the same machine ID and the same time,
+ * in whatever order they come to the registry, whatever their clocks say, after
+ * crashes of servers, and after the registry has moved to a standby that has not
+ * received its last grants.
+ *
+ * How to read it: see snowflake.pml.  A step is one call of a function of the
+ * registry, with its answer: calls are serialised by a lock on the registry's
+ * configuration, and a server does nothing that matters between a call and the answer
+ * but use what it has.  An answer that is lost on the way is one that the server
+ * does not take.
+ *
+ * What is simpler than in SQL and C, and why nothing is lost by it:
+ *
+ * - Time is counted in ticks, and there are few.
+ * - A server that has a span issues any time of it at any moment.  So its clock may
+ *   say anything, and what it has issued before or holds back makes no difference.  It
+ *   has a span until it takes another one, releases it, or crashes; whether the time of
+ *   the span has passed is not looked at.  A crash of its processes alone, after which it
+ *   has the same span and the same token, is nothing here.
+ * - The clock that a server sends is off from the registry's by no more than the
+ *   registry accepts; else it is refused, and nothing happens.
+ * - The registry's clock is the true time or up to SKEW ticks ahead of it, another with
+ *   each look.  So it may step back by so much, and that of a standby may differ by it.
+ * - A machine ID that was never claimed is one that was released at tick 0.  Any that
+ *   is free may be given, not only the smallest: so it does not matter which was wanted,
+ *   nor which of them is watched.
+ * - A server may claim at any time, which the registry answers by what is held already.
+ *   So a claim that comes late, after the server has given up waiting for it, is tried
+ *   too.  A renewal that comes late knows less than one in time.  Only a release can do
+ *   harm by coming late, and it does come at any time here, or not at all.
+ * - A stop is a crash after a release.  A server that is started again has another
+ *   token, and so has a copy of one: it is one more server.
+ * - The checker watches one ID, as in snowflake.pml.
+ * - The standby has any state of the registry that was current once.  The registry
+ *   notices with the first call after a move that it has moved.
+ *
+ * What is left out: leases of different lengths, all are the longest one; a registry that does not notice that its files were put back, and
+ * two registries at once, against which it can do nothing; calls of the operator, who is
+ * trusted: that a server is dead, that no grant was lost, that one was.  What one server
+ * issues twice is the matter of snowflake.pml; here, a server may be given again what
+ * it had.
+ *
+ * Macros: the bounds below; REACH, see there; any other puts in one mistake, by which spin
+ * has to find an ID of two servers.  test/model/run says with which it is run.
+ */
+
+#ifndef SERVERS
+#define SERVERS		2
+#endif
+#ifndef MACHINES
+#define MACHINES	1
+#endif
+#ifndef END
+#define END			5			/* the last tick of the true time */
+#endif
+#ifndef LEASE
+#define LEASE		2			/* max_lease, ticks */
+#endif
+#ifndef SKEW
+#define SKEW		1			/* max_skew, ticks; 0 or 1 */
+#endif
+#ifndef OFF
+#define OFF			SKEW		/* of the registry's clock, 0 or 1 */
+#endif
+#ifndef STOPS
+#define STOPS		0			/* of servers, by a crash or not */
+#endif
+#ifndef MOVES
+#define MOVES		0			/* of the registry to its standby */
+#endif
+
+#define MAX(a, b)	((a) > (b) -> (a) : (b))
+#define MIN(a, b)	((a) < (b) -> (a) : (b))
+#define BACK(a, b)	((a) > (b) -> (a) - (b) : 0)
+
+/* The tables of the registry. */
+#define NOBODY	0
+typedef Row {
+	byte token;					/* or NOBODY */
+	byte from;
+	byte until;
+	bool sound					/* granted after the last fence */
+}
+typedef Registry {
+	Row row[MACHINES];			/* by machine ID */
+	byte fence
+}
+Registry registry;
+Registry standby;
+Registry nothing;
+bool moved;						/* the incarnation is another one */
+
+/* What a server has. */
+typedef Server {
+	byte machine;
+	byte from;
+	byte until;					/* 0: no span */
+	byte starts					/* of its postmaster, after the first */
+}
+Server server[SERVERS];
+#define HAS_SPAN	(server[me].until > 0)
+#ifdef TOKEN_COPIED
+#define TOKEN	1
+#elif defined(TOKEN_KEPT)
+#define TOKEN	(1 + me)
+#else
+#define TOKEN	(1 + me + SERVERS * server[me].starts)
+#endif
+
+byte time;						/* the true one */
+byte moves;
+byte stops;
+
+/* A release on its way. */
+byte leaving_token;
+byte leaving_machine;
+byte leaving_end;
+
+/* The watched ID is of machine ID 0. */
+#define NONE	255
+byte watched = NONE;
+byte issuer;
+#define HAS_WATCHED \
+	(server[me].machine == 0 && server[me].from <= watched && watched < server[me].until)
+
+#ifdef REACH
+byte last_holder;				/* of machine ID 0: 1 + server, or 0 */
+bool released;
+bool reused;
+bool reused_after_release;
+bool reused_after_fence;
+bool confirmed;
+bool confirmed_unknown;
+bool refused;
+#endif
+
+/* clock_timestamp */
+inline read_clock()
+{
+	if
+	:: now = time
+#if OFF > 0
+	:: now = time + OFF
+#endif
+	fi
+}
+
+/* The caller's. */
+inline read_callers_clock()
+{
+	if
+	:: clock = now
+#if SKEW > 0
+	:: clock = now + SKEW
+	:: clock = BACK(now, SKEW)
+#endif
+	fi
+}
+
+/* make_fence */
+#ifdef FENCE_OF_LEASE
+#define FENCE	(now + LEASE)
+#elif defined(FENCE_OF_ONE_SKEW)
+#define FENCE	(now + LEASE + SKEW)
+#else
+#define FENCE	(now + LEASE + 2 * SKEW)
+#endif
+
+inline enter()
+{
+	read_clock();
+	read_callers_clock();
+#if MOVES > 0
+	if
+	:: moved ->
+		moved = false;
+		registry.row[0].sound = false;
+#if MACHINES > 1
+		registry.row[1].sound = false;
+#endif
+#ifndef NO_FENCE
+		registry.fence = MAX(registry.fence, FENCE)
+#endif
+	:: else
+	fi
+#endif
+}
+
+inline find_token()
+{
+	if
+	:: registry.row[0].token == TOKEN -> m = 0
+#if MACHINES > 1
+	:: registry.row[1].token == TOKEN -> m = 1
+#endif
+	:: else -> m = NONE
+	fi
+}
+
+inline leave_registry()
+{
+	now = 0;
+	clock = 0;
+	m = 0
+}
+
+#define SAME_SPAN	(HAS_SPAN && server[me].machine == m && server[me].from == registry.row[m].from)
+
+/*
+ * The caller gets the answer, or it is lost.  The end of a span that it has is never
+ * moved back; another span takes the place of what it has.
+ */
+inline answer()
+{
+	if
+	:: server[me].until = (SAME_SPAN -> MAX(server[me].until, registry.row[m].until) : registry.row[m].until);
+		server[me].machine = m;
+		server[me].from = registry.row[m].from
+	:: true
+	fi
+}
+
+#define NEW_UNTIL	(MAX(now, clock) + LEASE)
+#ifdef UNTIL_MOVED_BACK
+#define LATER(new_until)	(new_until)
+#else
+#define LATER(new_until)	MAX(registry.row[m].until, new_until)
+#endif
+
+inline give()
+{
+#if MACHINES > 1
+	if
+	:: registry.row[1 - m].token == TOKEN -> registry.row[1 - m].token = NOBODY
+	:: else
+	fi;
+#endif
+	registry.row[m].from = new_from;
+	registry.row[m].until = LATER(new_until);
+	new_from = 0;
+	new_until = 0;
+	registry.row[m].token = TOKEN;
+	registry.row[m].sound = true
+}
+
+#ifdef EXPIRED_BY_CALLER
+#define IS_FREE(m)	(registry.row[m].until <= clock && registry.fence <= clock)
+#elif defined(NOT_EXPIRED)
+#define IS_FREE(m)	(registry.fence <= clock)
+#elif defined(FENCE_BY_CALLER)
+#define IS_FREE(m)	(registry.row[m].until <= clock && registry.fence <= clock && \
+	(registry.row[m].token == NOBODY || registry.row[m].until <= now))
+#else
+#define IS_FREE(m)	(registry.row[m].until <= clock && registry.fence <= MIN(now, clock) && \
+	(registry.row[m].token == NOBODY || registry.row[m].until <= now))
+#endif
+
+#ifdef FROM_CLOCK
+#define FROM	BACK(MIN(now, clock), SKEW)
+#elif defined(FROM_BELOW_FENCE)
+#define FROM	MAX(registry.row[m].until, BACK(MIN(now, clock), SKEW))
+#else
+#define FROM	MAX(MAX(registry.row[m].until, registry.fence), BACK(MIN(now, clock), SKEW))
+#endif
+
+inline claim()
+{
+	enter();
+	find_token();
+	if
+	:: m != NONE && registry.row[m].sound ->
+		new_from = registry.row[m].from;
+		new_until = NEW_UNTIL;
+		give();
+		answer()
+	:: else ->
+		if
+		:: m != NONE -> registry.row[m].token = NOBODY
+		:: else
+		fi;
+		if
+		:: IS_FREE(0) ->
+			m = 0;
+#ifdef REACH
+			if
+			:: last_holder > 0 && last_holder != me + 1 ->
+				reused = true;
+				reused_after_release = reused_after_release || released;
+				reused_after_fence = reused_after_fence || registry.fence > 0
+			:: else
+			fi;
+			last_holder = me + 1;
+#endif
+			new_from = FROM;
+			new_until = NEW_UNTIL;
+			give();
+			answer()
+#if MACHINES > 1
+		:: IS_FREE(1) ->
+			m = 1;
+			new_from = FROM;
+			new_until = NEW_UNTIL;
+			give();
+			answer()
+#endif
+		:: else
+		fi
+	fi;
+	leave_registry()
+}
+
+#ifdef ANY_CALLER
+#define IS_HELD	true
+#elif defined(ANY_SPAN)
+#define IS_HELD	(registry.row[m].token == TOKEN)
+#else
+#define IS_HELD	(registry.row[m].token == TOKEN && registry.row[m].from == server[me].from)
+#endif
+#ifdef NO_PROOF
+#define IS_PROVEN	true
+#elif defined(PROOF_WITHOUT_SKEW)
+#define IS_PROVEN	(server[me].until > MAX(now, clock))
+#else
+#define IS_PROVEN	(server[me].until > MAX(now, clock) + SKEW)
+#endif
+
+#ifndef ROW_OF_TOKEN
+
+inline renew()
+{
+	enter();
+	m = server[me].machine;
+	if
+	:: registry.row[m].sound && IS_HELD ->
+		new_from = server[me].from;
+		new_until = NEW_UNTIL;
+		give();
+		answer()
+	:: registry.row[m].sound && !IS_HELD
+	:: !registry.row[m].sound && IS_PROVEN ->
+#ifdef REACH
+		confirmed = true;
+		confirmed_unknown = confirmed_unknown || registry.row[m].token != TOKEN;
+#endif
+		new_from = server[me].from;
+		new_until = MAX(server[me].until, NEW_UNTIL);
+		give();
+		answer()
+	:: !registry.row[m].sound && !IS_PROVEN ->
+#ifdef REACH
+		refused = true;
+#endif
+		registry.row[m].until = MAX(registry.row[m].until, server[me].until);
+		if
+		:: registry.row[m].token == TOKEN -> registry.row[m].token = NOBODY
+		:: else
+		fi
+	fi;
+	leave_registry()
+}
+
+#else
+
+/* The proof is taken for whatever row has the token. */
+inline renew()
+{
+	enter();
+	find_token();
+	if
+	:: m == NONE
+	:: m != NONE && (registry.row[m].sound || IS_PROVEN) ->
+		new_from = registry.row[m].from;
+		new_until = NEW_UNTIL;
+		give();
+		answer()
+	:: m != NONE && !registry.row[m].sound && !IS_PROVEN ->
+		registry.row[m].token = NOBODY
+	fi;
+	leave_registry()
+}
+
+#endif
+
+/* The server has no span any more, and its next run has another token. */
+inline crash()
+{
+	stops++;
+	server[me].machine = 0;
+	server[me].from = 0;
+	server[me].until = 0;
+	server[me].starts++
+}
+
+/* What was issued is below the end. */
+inline stop()
+{
+	leaving_token = TOKEN;
+	leaving_machine = server[me].machine;
+	leaving_end = server[me].from;
+	do
+	:: leaving_end < server[me].until -> leaving_end++
+	:: break
+	od;
+	if
+	:: watched != NONE && issuer == me -> leaving_end = MAX(leaving_end, watched + 1)
+	:: else
+	fi;
+	crash()
+}
+
+/* An ID of the span; see snowflake.pml. */
+inline issue()
+{
+	if
+	:: watched != NONE ->
+		assert(issuer == me)
+	:: watched == NONE ->
+#ifdef REACH
+		assert(!(REACH));
+#endif
+		watched = server[me].from;
+		do
+		:: watched + 1 < server[me].until -> watched++
+		:: break
+		od;
+		issuer = me
+	fi
+}
+
+proctype A_server(byte me)
+{
+	byte now, clock, m, new_from, new_until;
+
+end:
+	do
+	:: atomic { claim() }
+	:: atomic {
+			HAS_SPAN;
+			renew()
+		}
+	:: atomic {
+			HAS_SPAN && (watched == NONE -> server[me].machine == 0 : HAS_WATCHED && issuer != me);
+			issue()
+		}
+#if STOPS > 0
+	:: atomic {
+			HAS_SPAN && stops < STOPS && leaving_token == NOBODY;
+			stop()
+		}
+	:: atomic {
+			HAS_SPAN && stops < STOPS;
+			crash()
+		}
+#endif
+	od
+}
+
+inline copy(from_, to_)
+{
+	to_.row[0].token = from_.row[0].token;
+	to_.row[0].from = from_.row[0].from;
+	to_.row[0].until = from_.row[0].until;
+	to_.row[0].sound = from_.row[0].sound;
+#if MACHINES > 1
+	to_.row[1].token = from_.row[1].token;
+	to_.row[1].from = from_.row[1].from;
+	to_.row[1].until = from_.row[1].until;
+	to_.row[1].sound = from_.row[1].sound;
+#endif
+	to_.fence = from_.fence
+}
+
+#ifdef RELEASE_OF_MACHINE
+#define IS_LEAVING(m)	(leaving_machine == m)
+#else
+#define IS_LEAVING(m)	(registry.row[m].token == leaving_token)
+#endif
+
+inline release(m)
+{
+	if
+	:: IS_LEAVING(m) ->
+		registry.row[m].token = NOBODY;
+		registry.row[m].until = MAX(registry.row[m].from, MIN(leaving_end, MAX(registry.row[m].until, registry.fence)));
+#ifdef REACH
+		released = true
+#endif
+	:: else
+	fi
+}
+
+active proctype World()
+{
+end:
+	do
+	:: d_step {
+			time < END;
+			time++
+		}
+#if STOPS > 0
+	:: d_step {						/* a release comes to the registry */
+			leaving_token != NOBODY;
+			release(0);
+#if MACHINES > 1
+			release(1);
+#endif
+			leaving_token = NOBODY;
+			leaving_machine = 0;
+			leaving_end = 0
+		}
+#endif
+#if MOVES > 0
+	:: d_step {						/* the standby receives what there is */
+			moves < MOVES;
+			copy(registry, standby)
+		}
+	:: d_step {						/* the standby is the registry now */
+			moves < MOVES;
+			moves++;
+			copy(standby, registry);
+			moved = true;
+			if
+			:: moves == MOVES -> copy(nothing, standby)	/* lest states differ by it */
+			:: else
+			fi
+		}
+#endif
+	od
+}
+
+init
+{
+	atomic {
+		run A_server(0);
+		run A_server(1);
+#if SERVERS > 2
+		run A_server(2);
+#endif
+	}
+}
