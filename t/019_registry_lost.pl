@@ -64,7 +64,9 @@ lose('restored', sub {
 	$registry = $fleet->restored($registry, 'backup', 'restored', recovery => 1);
 });
 
-# The same files put back, on the same timeline: it is a server that knows better.
+# The same files put back, on the same timeline: until a server comes that knows better,
+# nothing is known of what was lost, and so no new one may come before.
+my $fenced = $registry->safe_psql('postgres', 'SELECT fenced_grant FROM snowflake_registry.config');
 $registry->backup('files');
 push @all, $fleet->server('known', @lease);
 $fleet->comes_to_issue($all[-1], 'another server issues IDs');
@@ -72,6 +74,17 @@ $fleet->start_writer($_) for @all[ -2, -1 ];
 lose('files put back', sub {
 	$registry->stop;
 	$registry = $fleet->restored($registry, 'files', 'put_back', recovery => 0);
+	$registry->poll_query_until('postgres', "SELECT fenced_grant > $fenced FROM snowflake_registry.config") or die;
+});
+
+# Again, and a fence by hand before any server can reach it.
+$registry->backup('again');
+push @all, $fleet->server('forgotten', @lease);
+$fleet->comes_to_issue($all[-1], 'another server issues IDs');
+$fleet->start_writer($all[-1]);
+lose('fence by hand', sub {
+	$registry->stop;
+	$registry = $fleet->restored($registry, 'again', 'by_hand', recovery => 0, sql => 'SELECT snowflake_registry.fence()');
 });
 
 # A standby that lags is promoted.

@@ -39,7 +39,8 @@ sub failover_to
 }
 
 # A server in the place of another one, from a backup of that; with recovery to the end of
-# the backup, and so on a new timeline, or as files.
+# the backup, and so on a new timeline, or as files.  It may run a query before others can
+# reach it.
 sub restored
 {
 	my ($self, $server, $backup, $name, %options) = @_;
@@ -50,6 +51,13 @@ sub restored
 	{
 		$restored->append_conf('postgresql.conf', "restore_command = 'false'");
 		$restored->set_recovery_mode;
+	}
+	if ($options{sql})
+	{
+		my $data = $restored->data_dir;
+
+		system_or_bail('sh', '-c', 'pg_ctl -D "$1" -l "$1/alone.log" -o "-c unix_socket_directories=$1 -c listen_addresses= " -w start > /dev/null && '
+			  . 'psql -XAtq -h "$1" -p "$2" -d postgres -c "$3" && pg_ctl -D "$1" -w stop > /dev/null', 'sh', $data, $restored->port, $options{sql});
 	}
 	$restored->start;
 	$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die;
