@@ -20,6 +20,6 @@ extern void sf_registrar_init(void);
 extern bool sf_registrar_wanted(void);
 
 /* Main function of the worker. */
-extern PGDLLEXPORT void snowflake_registrar_main(Datum argument) pg_attribute_noreturn();
+extern PGDLLEXPORT void snowflake_registrar_main(Datum argument);
 
 #endif							/* SF_REGISTRAR_H */

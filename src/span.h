@@ -77,6 +77,6 @@ extern TimestampTz sf_span_close(struct SfShared *shared);
 extern void sf_span_hurry(struct SfShared *shared, const struct SfLine *line);
 
 /* Raises object_not_in_prerequisite_state: there is no span. */
-extern void sf_span_report_none(struct SfShared *shared, const struct SfLine *line) pg_attribute_noreturn();
+extern void sf_span_report_none(struct SfShared *shared, const struct SfLine *line);
 
 #endif							/* SF_SPAN_H */
