@@ -194,7 +194,8 @@ COMMENT ON FUNCTION snowflake_registry.make_fence(timestamptz, bigint) IS
  * were lost.
  *
  * The commit comes after the function, so that synchronous_commit is set until the end of
- * the transaction; a SET clause would end with the function.
+ * the transaction; a SET clause would end with the function.  A caller that has given up
+ * would wait for the lock for ever, if a commit hangs; so nobody does.
  *
  * The first statement that reads is the one that locks.  In READ COMMITTED the following
  * ones see all that was committed before the lock was had.  In the higher levels they may
@@ -218,6 +219,9 @@ DECLARE
 BEGIN
 	IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
 		PERFORM set_config('synchronous_commit', 'on', true);
+	END IF;
+	IF current_setting('lock_timeout') = '0' THEN
+		PERFORM set_config('lock_timeout', '5s', true);
 	END IF;
 	SELECT * INTO config FROM snowflake_registry.config FOR UPDATE;
 	IF NOT FOUND THEN

@@ -500,6 +500,19 @@ sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen)
 }
 
 /*
+ * IDs of another machine ID may be smaller than those of this one within a tick: let the
+ * next ID have a later one, so that those of a session increase.  The lock is taken.
+ */
+static void
+leave_tick(SfLine *line)
+{
+	uint64		position = sf_line_position(line);
+
+	if (sf_position_sequence(&line->layout, position) > 0)
+		move_cursor(line, sf_position(&line->layout, sf_position_tick(&line->layout, position) + 1, 0), false);
+}
+
+/*
  * A ceiling of 0 refuses leases while the span changes, and the generation tells backends
  * that have read anything of before, as in move_back.  They read generation, machine ID,
  * cursor and ceiling, in this order.  Whoever has read the new machine ID reads the
@@ -514,6 +527,7 @@ sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen)
 void
 sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant until)
 {
+	uint32		before = pg_atomic_read_u32(&line->machine_id);
 	uint64		ceiling;
 
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
@@ -524,7 +538,11 @@ sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant
 		pg_atomic_write_u64(&line->cursor, pg_atomic_read_u64(&line->closed_at));
 	sf_line_set_span(line, machine_id, from, until);
 	if (origin_of(line) != InvalidRepOriginId)
+	{
 		start_at(line, pg_atomic_read_u64(&line->span_start));
+		if (before != machine_id)
+			leave_tick(line);
+	}
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	pg_atomic_write_u64(&line->ceiling, Min(ceiling, pg_atomic_read_u64(&line->span_end)));
 	LWLockRelease(line->lock);
@@ -561,6 +579,8 @@ sf_ceiling_close(SfLine *line)
 	LWLockAcquire(line->lock, LW_EXCLUSIVE);
 	pg_atomic_write_u64(&line->ceiling, 0);
 	cursor = pg_atomic_exchange_u64(&line->cursor, SF_CURSOR_CLOSED);
+	if (cursor == SF_CURSOR_CLOSED)
+		cursor = pg_atomic_read_u64(&line->closed_at);
 	pg_atomic_write_u64(&line->closed_at, cursor);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	LWLockRelease(line->lock);

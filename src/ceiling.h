@@ -67,7 +67,7 @@ extern void sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant fro
 extern void sf_ceiling_extend_span(SfLine *line, SfInstant until);
 
 /*
- * Let nothing be leased of the line, which is not closed, until it is given another span.
+ * Let nothing be leased of the line until it is given another span.
  * Returns an instant that all IDs of the line, in whichever timeline, are before; infinity
  * if none is known, -infinity if there are none.
  */

@@ -53,7 +53,7 @@ static int	registry_lease;
 static int	last_delay;			/* ms between the last attempt and the next
 								 * one; 0: none failed */
 static instr_time last_attempt;
-static bool asked;				/* there has been one */
+static bool reached;			/* the last one had an answer */
 static bool hurry = true;		/* the next one is due now */
 static char holder[256];
 
@@ -146,14 +146,21 @@ wanted_lease(SfShared *shared)
 {
 	if (registry_lease > 0)
 		return registry_lease;
-	return wanted_machine_id(shared) == SF_MACHINE_ID_UNSET ? DEFAULT_LEASE : DEFAULT_LEASE_FIXED;
+	if (wanted_machine_id(shared) == SF_MACHINE_ID_UNSET)
+		return DEFAULT_LEASE;
+	return Max(DEFAULT_LEASE_FIXED, 4 * sf_max_ahead / 1000);
 }
 
-/* Milliseconds until the next attempt is due. */
+/*
+ * Milliseconds until the next attempt is due: when half of the lease is over, by the
+ * monotonic clock or by the wall clock, which can have been set.  IDs may be max_ahead
+ * ahead of that.
+ */
 static int64
 time_to_attempt(SfShared *shared)
 {
 	int64		half = wanted_lease(shared) * INT64CONST(1000) / 2;
+	int64		ahead = Min(sf_max_ahead, half / 2);
 	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
 	int64		by_clock;
 
@@ -161,7 +168,7 @@ time_to_attempt(SfShared *shared)
 		return 0;
 	if (last_delay > 0)
 		return last_delay - elapsed;
-	by_clock = (sf_span_state(shared).span.until - GetCurrentTimestamp()) / 1000 - half;
+	by_clock = (sf_span_state(shared).span.until - GetCurrentTimestamp()) / 1000 - half - ahead;
 	return Min(half - elapsed, by_clock);
 }
 
@@ -219,7 +226,7 @@ take_answer(SfShared *shared, const SfSpan *held, const SfAnswer *answer)
 		return;
 	}
 	state = answer->status == SF_ANSWER_REFUSED ? SF_REGISTRY_REFUSED : SF_REGISTRY_UNREACHABLE;
-	if (sf_span_not_granted(shared, state, answer->error) != state)
+	if (sf_span_not_granted(shared, state, answer->error, answer->free_at) != state)
 		log_not_granted(held, answer);
 	last_delay = next_delay(shared, answer);
 }
@@ -245,7 +252,6 @@ attempt(SfShared *shared)
 	};
 
 	hurry = false;
-	asked = true;
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(claim.wanted, DEBUG1))
 		strlcpy(answer.error, "the settings of this server do not fit each other", sizeof(answer.error));
@@ -257,11 +263,15 @@ attempt(SfShared *shared)
 			sf_registry_claim(registry, &claim, &held, &answer);
 	}
 	last_attempt = sf_start_stopwatch();
+	reached = answer.status != SF_ANSWER_NONE;
 	if (!ShutdownRequestPending)
 		take_answer(shared, &held, &answer);
 }
 
-/* No ID is issued any more, and others may have what is left of the span. */
+/*
+ * No ID is issued any more, and others may have what is left of the span.  A registry that
+ * was out of reach just now does not keep the server from stopping.
+ */
 static void
 release(SfShared *shared)
 {
@@ -270,7 +280,7 @@ release(SfShared *shared)
 	TimestampTz used_until = sf_span_close(shared);
 	SfAnswer	answer;
 
-	if (!asked || used_until == DT_NOEND)
+	if (!reached || used_until == DT_NOEND)
 		return;
 	if (!sf_registry_release(registry, &token, used_until, &held, &answer))
 		ereport(LOG,

@@ -14,6 +14,8 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "libpq-fe.h"
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
@@ -73,7 +75,10 @@ put_uuid(Parameter text, const pg_uuid_t *uuid)
 	return text;
 }
 
-/* Keep a message, without the newline that libpq ends it with, in one line. */
+/*
+ * Keep a message, without the newline that libpq ends it with, in one line.  It may be in
+ * any encoding, and be shown in a database of another one.
+ */
 static void
 keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
 {
@@ -86,8 +91,18 @@ keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
 	while (length > 0 && answer->error[length - 1] == '\n')
 		answer->error[--length] = '\0';
 	for (char *c = answer->error; *c; c++)
-		if (*c == '\n')
+	{
+		if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+		else if (iscntrl((unsigned char) *c))
 			*c = ' ';
+	}
+}
+
+/* What the registry has to say beside answers is in its own log. */
+static void
+ignore_notice(void *argument, const char *message)
+{
 }
 
 static PGconn *
@@ -99,7 +114,10 @@ connect_registry(const char *conninfo, SfAnswer *answer)
 
 	connection = PQconnectdbParams(keywords, values, true);
 	if (PQstatus(connection) == CONNECTION_OK)
+	{
+		PQsetNoticeProcessor(connection, ignore_notice, NULL);
 		return connection;
+	}
 	keep_error(answer, SF_ANSWER_NONE, connection ? PQerrorMessage(connection) : "out of memory");
 	PQfinish(connection);
 	return NULL;
@@ -164,8 +182,13 @@ keep_failure(SfAnswer *answer, PGconn *connection, const PGresult *result)
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
 
+	char		message[sizeof(answer->error)];
+
 	if (primary && PQstatus(connection) == CONNECTION_OK)
-		keep_error(answer, SF_ANSWER_REFUSED, detail ? psprintf("%s: %s", primary, detail) : primary);
+	{
+		snprintf(message, sizeof(message), detail ? "%s: %s" : "%s", primary, detail);
+		keep_error(answer, SF_ANSWER_REFUSED, message);
+	}
 	else if (PQerrorMessage(connection)[0])
 		keep_error(answer, SF_ANSWER_NONE, PQerrorMessage(connection));
 	else

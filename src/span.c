@@ -13,6 +13,9 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
@@ -111,11 +114,12 @@ sf_span_granted(SfShared *shared, const SfSpan *span, int64 skew)
 }
 
 SfRegistryState
-sf_span_not_granted(SfShared *shared, SfRegistryState state, const char *error)
+sf_span_not_granted(SfShared *shared, SfRegistryState state, const char *error, TimestampTz free_at)
 {
 	SfRegistryState before;
 
 	LWLockAcquire(shared->registry.lock, LW_EXCLUSIVE);
+	shared->registry.free_at = free_at;
 	before = set_state(&shared->registry, state, error);
 	LWLockRelease(shared->registry.lock);
 	return before;
@@ -147,8 +151,19 @@ detail_span(const SfSpan *span)
 {
 	if (span->grant == 0)
 		return errdetail("No machine ID has been leased to this server yet.");
-	return errdetail("Machine ID %u was leased to this server for IDs with times before %s.",
+	return errdetail("Machine ID %u is leased to this server for IDs with times before %s.",
 					 span->machine_id, timestamptz_to_str(span->until));
+}
+
+/* Why the registry refuses: others' names are for those who may see the view. */
+static int
+detail_refusal(const SfRegistry *registry)
+{
+	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+		return errdetail("%s", registry->error);
+	if (registry->free_at < DT_NOEND)
+		return errdetail("There may be one after %s.", timestamptz_to_str(registry->free_at));
+	return 0;
 }
 
 void
@@ -160,14 +175,27 @@ sf_span_report_none(SfShared *shared, const SfLine *line)
 	switch (registry.state)
 	{
 		case SF_REGISTRY_CLAIMING:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: the registry has not answered yet", name),
+					detail_span(&registry.span),
+					registry.registrar ?
+					errhint("Try again later, or raise snowflake.max_wait.") :
+					errhint("The registrar of this server does not run. See the server's log, max_worker_processes and dynamic_library_path."));
+			break;
 		case SF_REGISTRY_HELD:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: its time would be after the lease of the machine ID", name),
+					detail_span(&registry.span),
+					errhint("The lease is renewed as the clock goes on. Raise snowflake.max_wait or snowflake.registry_lease, or lower snowflake.max_ahead."));
 			break;
 		case SF_REGISTRY_REFUSED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: the registry leases no machine ID to this server", name),
-					errdetail("%s", registry.error),
-					errhint("This server goes on asking. The registry's view snowflake_registry.machines shows who holds what."));
+					detail_refusal(&registry),
+					errhint("This server goes on asking. See last_error in pg_stat_snowflake, and snowflake_registry.machines on the registry."));
 			break;
 		case SF_REGISTRY_UNREACHABLE:
 			ereport(ERROR,
@@ -180,17 +208,10 @@ sf_span_report_none(SfShared *shared, const SfLine *line)
 		case SF_REGISTRY_RELEASED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: the server is shutting down", name));
+					errmsg("no %s ID can be issued: this server has given its machine ID back", name),
+					errhint("It claims another one, unless it is shutting down."));
 			break;
 	}
-	ereport(ERROR,
-			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("no %s ID can be issued: the registry has not answered yet", name),
-			detail_span(&registry.span),
-			registry.registrar ?
-			errhint("Try again later, or raise snowflake.max_wait.") :
-			errhint("The registrar of this server does not run. See the server's log, and max_worker_processes."));
-	pg_unreachable();
 }
 
 void

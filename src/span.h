@@ -41,6 +41,8 @@ typedef struct SfRegistry
 								 * registry's */
 	char		error[256];		/* of the last attempt; empty if it was
 								 * granted */
+	TimestampTz free_at;		/* if that was refused: when there may be a
+								 * span, or infinity */
 	Latch	   *registrar;		/* NULL: it does not run */
 } SfRegistry;
 
@@ -61,7 +63,8 @@ extern const char *sf_span_state_name(SfRegistryState state);
  * the function returns.  Returns the state of before.
  */
 extern SfRegistryState sf_span_granted(struct SfShared *shared, const SfSpan *span, int64 skew);
-extern SfRegistryState sf_span_not_granted(struct SfShared *shared, SfRegistryState state, const char *error);
+extern SfRegistryState sf_span_not_granted(struct SfShared *shared, SfRegistryState state, const char *error,
+										   TimestampTz free_at);
 
 /*
  * For the registrar alone: issue nothing any more, in any line, until there is another

@@ -80,6 +80,18 @@ $server->poll_query_until('postgres', "SELECT registry_state = 'released' FROM p
 $fleet->wait_for_state($server, 'held');
 $fleet->comes_to_issue($server, 'a registrar that was ended is started again');
 
+# The same twice, without an answer in between.
+$registry->stop;
+for (1 .. 2)
+{
+	kill 'TERM', $fleet->registrar($server);
+	$server->poll_query_until('postgres', "SELECT registry_state = 'released' FROM pg_stat_snowflake LIMIT 1");
+	fails_with($server, $nextval, '55000', qr/this server has given its machine ID back/) if $_ == 1;
+	$fleet->wait_for_state($server, 'unreachable');
+}
+$registry->start;
+$fleet->comes_to_issue($server, 'a registrar that was ended twice leases again');
+
 # A crash of one process, while the registry is away: the machine ID is kept.
 $fleet->wait_for_state($server, 'held');
 my $long = $fleet->server('long', lines => [ 'restart_after_crash = on', 'snowflake.registry_lease = 600' ]);
@@ -88,6 +100,7 @@ is($fleet->machine_id($long), '1', 'with another machine ID');
 $server->safe_psql('postgres', 'CREATE TABLE issued (id bigint DEFAULT snowflake_nextval(), s sno DEFAULT sno_nextval())');
 my $inserter = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c',
 		'DO $$ BEGIN LOOP INSERT INTO issued SELECT FROM generate_series(1, 100); COMMIT; END LOOP; END $$' ], '2>', '/dev/null');
+$log = -s $server->logfile;
 $registry->stop;
 my $before = $fleet->leased($long, 'machine_id, lease_from, lease_until');
 crash_process($long);
@@ -99,12 +112,12 @@ $inserter->finish;
 $fleet->wait_for_state($server, 'unreachable');
 $server->poll_query_until('postgres', 'SELECT lease_until < clock_timestamp() FROM pg_stat_snowflake LIMIT 1');
 fails_with($server, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has been out of reach since 20\d\d-/,
-	qr/DETAIL:  Machine ID 0 was leased to this server for IDs with times before 20\d\d-/, qr/HINT:  See last_error/);
+	qr/DETAIL:  Machine ID 0 is leased to this server for IDs with times before 20\d\d-/, qr/HINT:  See last_error/);
 fails_with($server, 'SELECT sno_nextval()', '55000', qr/no sno ID can be issued: the registry has been out of reach since/);
 is($server->safe_psql('postgres', "SELECT max(snowflake_timestamp(id)) < lease_until, max(sno_timestamp(s)) < lease_until, max(snowflake_timestamp(id)) > lease_until - interval '100 ms' FROM issued, pg_stat_snowflake WHERE generator = 'bigint' GROUP BY lease_until"),
 	't|t|t', 'nothing was issued at or after its end');
 like($fleet->leased($server, 'last_error'), qr/connection to server .* failed/, 'the view has the reason');
-is(scalar(() = slurp_file($server->logfile) =~ /the registry of machine IDs is out of reach/g), 1, 'which is logged once');
+is(scalar(() = substr(slurp_file($server->logfile), $log) =~ /the registry of machine IDs is out of reach/g), 1, 'which is logged once');
 $registry->start;
 $fleet->comes_to_issue($server, 'when the registry is back, so are IDs');
 $fleet->wait_for_state($long, 'held');
@@ -141,6 +154,10 @@ $fleet->wait_for_state($fixed, 'refused');
 fails_with($fixed, $nextval, '55000', qr/the registry leases no machine ID to this server/, qr/DETAIL:  machine ID 77 is taken until 20\d\d-/);
 my $taken = $registry->safe_psql('postgres', 'SELECT lease_until FROM snowflake_registry.machines WHERE machine_id = 77');
 like($fleet->leased($fixed, 'last_error'), qr/\Q@{[ substr($taken, 0, 19) ]}\E/, 'until the end of its old lease');
+$fixed->safe_psql('postgres', 'CREATE ROLE app');
+my (undef, undef, $refused) = $fixed->psql('postgres', "SET ROLE app; $nextval");
+like($refused, qr/DETAIL:  There may be one after \Q@{[ substr($taken, 0, 19) ]}\E/, 'which all may see');
+unlike($refused, qr/taken|fixed/, 'but not by whom it is taken');
 $registry->safe_psql('postgres', 'SELECT snowflake_registry.declare_dead(77, clock_timestamp())');
 $fleet->comes_to_issue($fixed, 'declared dead, the old holder is not waited for');
 is($fixed->safe_psql('postgres', 'SHOW snowflake.registry_lease'), '30s', 'a lease of its own');
@@ -168,6 +185,35 @@ is($status, 0, 'a server issues IDs that leases by a role without other rights')
 is($registry->safe_psql('documented', "SELECT state FROM snowflake_registry.machines"), 'held', 'from the registry of the documents');
 fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
 $documented->stop;
+
+# The machine ID changes to a smaller one in the middle of a tick, and of a session: its IDs
+# increase all the same.
+my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, 0, '1 min', clock_timestamp(), '', 0";
+my $ticks = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=20';
+$registry->safe_psql('postgres', 'CREATE DATABASE slow');
+$registry->safe_psql('slow', 'CREATE EXTENSION snowflake_registry');
+is($registry->safe_psql('slow', sprintf("SELECT machine_id FROM snowflake_registry.claim($another)", $ticks)), '0', 'somebody has machine ID 0');
+my $slow = $fleet->server('slow', lines => [ "snowflake.layout = '$ticks'",
+		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=slow'" ]);
+is($slow->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '1', 'a server has machine ID 1');
+$registry->safe_psql('slow', "SELECT snowflake_registry.release('00000000-0000-0000-0000-000000000001', '2020-01-01', 1), snowflake_registry.declare_dead(1)");
+is($slow->psql('postgres', <<'SQL'), 0, 'a session goes on to machine ID 0, and its IDs increase');
+DO $$
+DECLARE
+	id bigint;
+	last bigint := 0;
+BEGIN
+	LOOP
+		id := snowflake_nextval();
+		ASSERT id > last, format('%s after %s', id, last);
+		last := id;
+		PERFORM pg_sleep(0.001);	-- so as not to use up the tick
+		EXIT WHEN snowflake_machine_id(id) = 0;
+	END LOOP;
+END
+$$
+SQL
+$slow->stop;
 
 # What does not fit.
 configure($fixed, 'snowflake.sno_partition', 5);
