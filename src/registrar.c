@@ -53,7 +53,7 @@ static int	registry_lease;
 static int	last_delay;			/* ms between the last attempt and the next
 								 * one; 0: none failed */
 static instr_time last_attempt;
-static bool reached;			/* the last one had an answer */
+static bool reached;			/* the last one was connected */
 static bool hurry = true;		/* the next one is due now */
 static char holder[256];
 
@@ -263,7 +263,7 @@ attempt(SfShared *shared)
 			sf_registry_claim(registry, &claim, &held, &answer);
 	}
 	last_attempt = sf_start_stopwatch();
-	reached = answer.status != SF_ANSWER_NONE;
+	reached = answer.connected;
 	if (!ShutdownRequestPending)
 		take_answer(shared, &held, &answer);
 }

@@ -116,8 +116,10 @@ connect_registry(const char *conninfo, SfAnswer *answer)
 	if (PQstatus(connection) == CONNECTION_OK)
 	{
 		PQsetNoticeProcessor(connection, ignore_notice, NULL);
+		answer->connected = true;
 		return connection;
 	}
+	answer->connected = false;
 	keep_error(answer, SF_ANSWER_NONE, connection ? PQerrorMessage(connection) : "out of memory");
 	PQfinish(connection);
 	return NULL;

@@ -22,6 +22,7 @@ typedef enum SfAnswerStatus
 typedef struct SfAnswer
 {
 	SfAnswerStatus status;
+	bool		connected;		/* there was a connection, at least */
 	SfSpan		span;			/* if granted */
 	int64		skew;			/* us; if granted */
 	TimestampTz free_at;		/* if refused: when to try again, or DT_NOEND */

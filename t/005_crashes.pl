@@ -26,7 +26,7 @@ my @files;
 # are fetched a thousand at a time, inside a transaction that never ends.
 sub start_writer
 {
-	my $file = "$PostgreSQL::Test::Utils::tmp_check/ids." . scalar(@files);
+	my $file = "$scratch/ids." . scalar(@files);
 	push @files, $file;
 	return {
 		file => $file,
@@ -66,7 +66,7 @@ for my $round (1 .. $crashes)
 }
 
 # The last line of a file may be cut off.
-my $seen = "$PostgreSQL::Test::Utils::tmp_check/seen";
+my $seen = "$scratch/seen";
 system_or_bail('sh', '-c', "cat @files | grep -E '^[0-9]{19}\$' | sort > $seen");
 my $ids = (split ' ', `wc -l $seen`)[0];
 cmp_ok($ids, '>', $crashes * $writers * 1000, "$ids IDs were seen");

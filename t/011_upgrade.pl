@@ -40,7 +40,7 @@ my $new = PostgreSQL::Test::Cluster->new('new');
 $new->init;
 $new->append_conf('postgresql.conf', $configuration);
 
-chdir $PostgreSQL::Test::Utils::tmp_check;
+chdir $scratch;
 my $bindir = (split /\n/, `pg_config --bindir`)[0];
 command_ok(
 	[

@@ -84,7 +84,7 @@ value(q{
 });
 my $other = snowflake_server('other', 'snowflake.machine_id = 4');
 $other->safe_psql('postgres', 'DROP EXTENSION snowflake');
-my $dump = "$PostgreSQL::Test::Utils::tmp_check/dump";
+my $dump = "$scratch/dump";
 command_ok([ 'pg_dump', '-Fc', '-f', $dump, $server->connstr('postgres') ], 'pg_dump');
 $server->safe_psql('postgres', 'CREATE DATABASE restored');
 for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])

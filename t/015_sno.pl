@@ -166,7 +166,7 @@ my @files;
 for my $round (1 .. 4)
 {
 	my @running = map {
-		my $file = "$PostgreSQL::Test::Utils::tmp_check/snos." . scalar(@files);
+		my $file = "$scratch/snos." . scalar(@files);
 		push @files, $file;
 		IPC::Run::start([ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $busy->connstr('postgres'), '-c', "SELECT sno_nextval($_, 100000)" ],
 			'2>', '/dev/null')
@@ -182,7 +182,7 @@ for my $round (1 .. 4)
 	$clock->step(-rand(1)) if $round % 2;
 	$clock->start($busy);
 }
-my $list = "$PostgreSQL::Test::Utils::tmp_check/snos.all";
+my $list = "$scratch/snos.all";
 system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");
 $busy->safe_psql('postgres', "CREATE UNLOGGED TABLE taken (id sno); COPY taken FROM '$list'");
 my $result = $busy->safe_psql('postgres', q{

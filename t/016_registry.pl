@@ -6,9 +6,11 @@ use strict;
 use warnings;
 
 use FindBin;
+use lib "$FindBin::RealBin/lib";
 
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use SnowflakeTest;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -359,7 +361,7 @@ $restored->start;
 $restored->safe_psql('postgres', 'CREATE ROLE owner');
 for ('registry', 'plain')
 {
-	my $dump = "$PostgreSQL::Test::Utils::tmp_check/$_.sql";
+	my $dump = "$scratch/$_.sql";
 
 	$restored->safe_psql('postgres', "CREATE DATABASE $_");
 	command_ok([ 'pg_dump', '-f', $dump, '-d', $one->connstr($_) ], "$_: dumped");

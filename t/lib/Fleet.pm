@@ -126,7 +126,7 @@ my $next_file = 0;
 sub new_file
 {
 	my ($self) = @_;
-	my $file = "$PostgreSQL::Test::Utils::tmp_check/ids." . $next_file++;
+	my $file = "$scratch/ids." . $next_file++;
 
 	push @{ $self->{files} }, $file;
 	return $file;
@@ -194,14 +194,14 @@ sub start_session
 	append_to_file($script, $queries);
 	my $writer = IPC::Run::start(
 		[ 'sh', '-c', 'while [ ! -e "$3" ]; do for i in 1 2 3 4 5 6 7 8 9 10; do cat "$2"; done | psql -XAtq "$1"; done >> "$4" 2> /dev/null',
-			'writer', $connection, $script, "$PostgreSQL::Test::Utils::tmp_check/stop", $file ]);
+			'writer', $connection, $script, "$scratch/stop", $file ]);
 	push @{ $self->{writers} }, $writer;
 }
 
 sub stop_writers
 {
 	my ($self) = @_;
-	my $stop = "$PostgreSQL::Test::Utils::tmp_check/stop";
+	my $stop = "$scratch/stop";
 
 	append_to_file($stop, '');
 	$_->finish for @{ $self->{writers} };
@@ -240,7 +240,7 @@ sub wait_for_state
 sub check
 {
 	my ($self, $least, $name) = @_;
-	my $all = "$PostgreSQL::Test::Utils::tmp_check/ids.all";
+	my $all = "$scratch/ids.all";
 
 	system_or_bail('sh', '-c', 'all=$1; shift; cat "$@" | grep -xE "[0-9]{13,}|[0-9a-z]{16}" | sort > "$all"', 'sh', $all, @{ $self->{files} });
 	my $count = `wc -l < $all`;

@@ -4,12 +4,22 @@ package SnowflakeTest;
 use strict;
 use warnings;
 
+use File::Basename;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log);
+our @EXPORT = qw($scratch crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log);
+
+# A directory for files of this test alone: others may run at the same time.
+our $scratch;
+
+INIT
+{
+	$scratch = "$PostgreSQL::Test::Utils::tmp_check/" . basename($0, '.pl');
+	mkdir $scratch;
+}
 
 # A started server with the given lines of configuration, where snowflake is
 # preloaded and created.

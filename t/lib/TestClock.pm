@@ -7,6 +7,7 @@ use warnings;
 use File::Basename;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use SnowflakeTest;
 use Time::HiRes qw(time);
 
 my $source = dirname(__FILE__) . '/clock.c';
@@ -20,10 +21,10 @@ sub new
 
 	unless ($library)
 	{
-		$library = "$PostgreSQL::Test::Utils::tmp_check/testclock.so";
+		$library = "$scratch/testclock.so";
 		system_or_bail('cc', '-shared', '-fPIC', '-O1', '-o', $library, $source, '-ldl');
 	}
-	my $self = bless { file => "$PostgreSQL::Test::Utils::tmp_check/testclock." . $clocks++, offset => 0 }, $class;
+	my $self = bless { file => "$scratch/testclock." . $clocks++, offset => 0 }, $class;
 	$self->set(0);
 	$self->thaw;
 	return $self;
