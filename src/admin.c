@@ -38,7 +38,7 @@ snowflake_make_register(PG_FUNCTION_ARGS)
 	if (sf_register_make(SF_LINE_BIGINT, sf_layout_in_force(), false, &before))
 		ereport(LOG,
 				errmsg("the register of Snowflake IDs was made, for the layout \"%s\"",
-					   sf_settings_layout_text()));
+					   sf_layout_in_force_text()));
 	if (sf_register_make(SF_LINE_SNO, &sf_sno_line, false, &before))
 		ereport(LOG,
 				errmsg("the register of IDs of type sno was made"));
@@ -54,7 +54,7 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 	if (sf_register_make(SF_LINE_BIGINT, sf_layout_in_force(), true, &before))
 		ereport(LOG,
 				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
-					   sf_settings_layout_text()),
+					   sf_layout_in_force_text()),
 				before ? errdetail("The layout before was \"%s\".", before) : 0);
 	PG_RETURN_VOID();
 }
@@ -85,7 +85,7 @@ check_instant(SfLine *line, TimestampTz instant)
 				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 				errmsg("the floor of %s IDs must be within the layout", sf_line_name(line)),
 				line->kind == SF_LINE_BIGINT ?
-				errdetail("The layout is that of snowflake.layout, \"%s\".", sf_line_layout_text(line)) : 0);
+				errdetail("The layout is that of snowflake.layout, \"%s\".", line->layout_text) : 0);
 	if (sf_position_at(&line->layout, instant) < pg_atomic_read_u64(&line->span_start))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),

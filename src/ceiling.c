@@ -142,14 +142,14 @@ raise_locked(SfLine *line, RepOriginId origin, uint64 seen, TimestampTz now)
 static void
 reopen(SfLine *line, RepOriginId gone, uint32 machine_id)
 {
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	if (origin_of(line) == gone)
 	{
 		pg_atomic_write_u64(&line->ceiling, 0);
 		pg_atomic_fetch_add_u32(&line->generation, 1);
 		pg_atomic_write_u32(&line->origin, InvalidRepOriginId);
 	}
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 	sf_ceiling_open(line, machine_id);
 }
 
@@ -163,7 +163,7 @@ hold_and_lock(SfLine *line, RepOriginId origin, uint32 machine_id)
 	SfRegisterHold hold = sf_register_hold(origin, line, false);
 
 	if (hold == SF_REGISTER_HELD)
-		LWLockAcquire(line->lock, LW_EXCLUSIVE);
+		LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	else if (hold == SF_REGISTER_GONE)
 		reopen(line, origin, machine_id);
 	return hold;
@@ -172,7 +172,7 @@ hold_and_lock(SfLine *line, RepOriginId origin, uint32 machine_id)
 static void
 unlock(SfLine *line, RepOriginId origin)
 {
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 	sf_register_release(origin);
 }
 
@@ -225,10 +225,10 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 				report_no_raise(line, seen);
 			return;
 	}
-	if (LWLockConditionalAcquire(line->lock, LW_EXCLUSIVE))
+	if (LWLockConditionalAcquire(&line->lock, LW_EXCLUSIVE))
 	{
 		raise_locked(line, origin, seen, now);
-		LWLockRelease(line->lock);
+		LWLockRelease(&line->lock);
 	}
 	sf_register_release(origin);
 }
@@ -312,20 +312,20 @@ sf_ceiling_open(SfLine *line, uint32 machine_id)
 		return;
 	}
 	origin = sf_register_find(line);
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	if (origin_of(line) == InvalidRepOriginId && !is_closed(line))
 	{
 		floor = open_locked(line, origin);
 		opened = true;
 	}
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 	if (opened)
 		ereport(LOG,
 				sf_line_has_timelines(line) ?
 				errmsg("issuing IDs of type sno in partition %u, from %s on",
 					   machine_id, timestamptz_to_str(floor)) :
 				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
-					   machine_id, sf_line_layout_text(line), timestamptz_to_str(floor)),
+					   machine_id, line->layout_text, timestamptz_to_str(floor)),
 				errhidestmt(true));
 }
 
@@ -404,7 +404,7 @@ sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 	uint64		position = sf_position_at(&line->layout, instant);
 	bool		moved = true;
 
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	if (is_closed(line) || position < pg_atomic_read_u64(&line->span_start))
 		moved = false;
 	else if (pg_atomic_read_u64(&line->cursor) == 0 && origin_of(line) == InvalidRepOriginId)
@@ -415,7 +415,7 @@ sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant)
 		moved = move_back(line, origin, instant, position);
 	if (moved)
 		pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 	return moved;
 }
 
@@ -530,7 +530,7 @@ sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant
 	uint32		before = pg_atomic_read_u32(&line->machine_id);
 	uint64		ceiling;
 
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	ceiling = pg_atomic_read_u64(&line->ceiling);
 	pg_atomic_write_u64(&line->ceiling, 0);
 	pg_memory_barrier();
@@ -545,7 +545,7 @@ sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant
 	}
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	pg_atomic_write_u64(&line->ceiling, Min(ceiling, pg_atomic_read_u64(&line->span_end)));
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 }
 
 /* Raises of the ceiling are bound by it, under the lock: nothing else has to know. */
@@ -554,10 +554,10 @@ sf_ceiling_extend_span(SfLine *line, SfInstant until)
 {
 	uint64		end = sf_position_at(&line->layout, until);
 
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	if (end > pg_atomic_read_u64(&line->span_end))
 		pg_atomic_write_u64(&line->span_end, end);
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 }
 
 /*
@@ -576,14 +576,14 @@ sf_ceiling_close(SfLine *line)
 	uint64		position;
 	uint64		cursor;
 
-	LWLockAcquire(line->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	pg_atomic_write_u64(&line->ceiling, 0);
 	cursor = pg_atomic_exchange_u64(&line->cursor, SF_CURSOR_CLOSED);
 	if (cursor == SF_CURSOR_CLOSED)
 		cursor = pg_atomic_read_u64(&line->closed_at);
 	pg_atomic_write_u64(&line->closed_at, cursor);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
-	LWLockRelease(line->lock);
+	LWLockRelease(&line->lock);
 	if (cursor == 0)
 		return sf_kept_opened(line->kind) ? DT_NOEND : DT_NOBEGIN;
 	position = sf_line_position_of(line, cursor);

@@ -116,7 +116,7 @@ layout_of_call(FuncExpr *call, SfComparison *comparison)
 	{
 		comparison->layout = *sf_layout_in_force();
 		comparison->layout_text = makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
-											CStringGetTextDatum(sf_settings_layout_text()),
+											CStringGetTextDatum(sf_layout_in_force_text()),
 											false, false);
 		return true;
 	}

@@ -32,6 +32,10 @@
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#endif
+
 /* 18 reports name and version of a module in pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define SF_MODULE_MAGIC(name_, version_) \
@@ -59,6 +63,22 @@ sf_guc_malloc(size_t size)
 	return guc_malloc(LOG, size);
 #else
 	return malloc(size);
+#endif
+}
+
+/*
+ * Shared memory that a session makes and others find by its name, since 17: fill is
+ * called, under a lock, for a new one.  NULL before 17.
+ */
+static inline void *
+sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
+{
+#if PG_VERSION_NUM >= 170000
+	bool		found;
+
+	return GetNamedDSMSegment(name, size, fill, &found);
+#else
+	return NULL;
 #endif
 }
 

@@ -120,7 +120,7 @@ report_exhausted(const SfLine *line)
 			line->kind == SF_LINE_SNO ?
 			errmsg("the timestamp bits of type sno are used up") :
 			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up",
-				   sf_line_layout_text(line)),
+				   line->layout_text),
 			errdetail("The layout's last tick ends at %s.", timestamptz_to_str(end)),
 			line->kind == SF_LINE_SNO ?
 			errhint("Check the clock of this server.") :

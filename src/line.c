@@ -8,17 +8,18 @@
 
 #include "core/reserve.h"
 #include "line.h"
-#include "settings.h"
 
 void
 sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
-			 SfSequenceRange range, bool leased, LWLock *lock)
+			 const char *layout_text, SfSequenceRange range, bool leased, int tranche)
 {
 	memset(line, 0, sizeof(*line));
 	line->kind = kind;
 	line->layout = *layout;
 	line->range = range;
-	line->lock = lock;
+	if (strlcpy(line->layout_text, layout_text, sizeof(line->layout_text)) >= sizeof(line->layout_text))
+		sf_layout_format(layout, line->layout_text);
+	LWLockInitialize(&line->lock, tranche);
 	line->leased = leased;
 	pg_atomic_init_u32(&line->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&line->origin, InvalidRepOriginId);
@@ -53,10 +54,4 @@ const char *
 sf_line_name(const SfLine *line)
 {
 	return line->kind == SF_LINE_SNO ? "sno" : "Snowflake";
-}
-
-const char *
-sf_line_layout_text(const SfLine *line)
-{
-	return line->kind == SF_LINE_SNO ? "sno" : sf_settings_layout_text();
 }

@@ -32,7 +32,8 @@ typedef struct SfLine
 	SfLineKind	kind;
 	SfLayout	layout;
 	SfSequenceRange range;		/* not yet cut to the layout */
-	LWLock	   *lock;
+	char		layout_text[SF_LAYOUT_TEXT_SIZE];
+	LWLock		lock;
 
 	/*
 	 * Whether a registry leases machine IDs, and spans of time to issue in
@@ -127,9 +128,12 @@ typedef struct SfLine
 /* The cursor of a line that is closed: the server stops. */
 #define SF_CURSOR_CLOSED			PG_UINT64_MAX
 
-/* Make a line, in new memory: not opened, all numbers 0. */
+/*
+ * Make a line, in new memory: not opened, all numbers 0.  The text of the layout is for
+ * messages.  Raises nothing.
+ */
 extern void sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
-						 SfSequenceRange range, bool leased, LWLock *lock);
+						 const char *layout_text, SfSequenceRange range, bool leased, int tranche);
 
 /*
  * Write the machine ID and the bounds of a span: times from one instant to before
@@ -187,8 +191,7 @@ sf_line_is_past_span(SfLine *line, uint64 tick)
 	return tick >= sf_position_tick(&line->layout, pg_atomic_read_u64(&line->span_end));
 }
 
-/* What IDs of a line are called in messages, and their layout. */
+/* What IDs of a line are called in messages. */
 extern const char *sf_line_name(const SfLine *line);
-extern const char *sf_line_layout_text(const SfLine *line);
 
 #endif							/* SF_LINE_H */

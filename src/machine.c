@@ -58,7 +58,7 @@ assign_machine_id(int newval, void *extra)
 	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
 	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
 		warn_of_partition(newval);
-	if (!sf_settings_fit(newval, WARNING))
+	if (!sf_settings_fit(sf_settings_layout(), sf_settings_layout_text(), sf_settings_sequence_range(), newval, WARNING))
 		return;
 	pinned = pinned_number(sf_shared(), SF_LINE_BIGINT);
 	if (pinned != SF_MACHINE_ID_UNSET && newval != pinned)
@@ -97,20 +97,37 @@ sf_machine_init(void)
 							NULL, assign_machine_id, NULL);
 	if (process_shared_preload_libraries_in_progress)
 	{
-		sf_settings_fit(sf_settings_machine_id, WARNING);
+		sf_settings_fit(sf_settings_layout(), sf_settings_layout_text(), sf_settings_sequence_range(),
+						sf_settings_machine_id, WARNING);
 		sf_settings_warn_of_end();
 	}
 }
 
+/*
+ * What is configured: by the postmaster, or where the library was not preloaded and it knows
+ * nothing of it, by this session, which has the configuration file of when its statement
+ * began.
+ */
+int
+sf_configured_machine_id(SfShared *shared)
+{
+	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_machine_id) : sf_settings_machine_id;
+}
+
+static int
+configured_partition(SfShared *shared)
+{
+	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_sno_partition) : sf_settings_sno_partition;
+}
+
 static void
-report_unset(const SfLayout *layout)
+report_unset(const SfLine *line)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("snowflake.machine_id is not set"),
 			errdetail("Each server that issues Snowflake IDs needs a number of its own, 0 to %lld in the layout \"%s\".",
-					  (long long) sf_field_max(layout->machine_bits),
-					  sf_settings_layout_text()),
+					  (long long) sf_field_max(line->layout.machine_bits), line->layout_text),
 			errhint("Set it by \"ALTER SYSTEM SET snowflake.machine_id = N\" and \"SELECT pg_reload_conf()\"."));
 }
 
@@ -132,15 +149,15 @@ static uint32
 bigint_machine_id(SfShared *shared)
 {
 	SfLine	   *line = &shared->lines[SF_LINE_BIGINT];
-	int			configured = (int) pg_atomic_read_u32(&shared->configured_machine_id);
+	int			configured = sf_configured_machine_id(shared);
 
-	sf_settings_fit(configured, ERROR);
+	sf_settings_fit(&line->layout, line->layout_text, line->range, configured, ERROR);
 	if (line->leased)
 		return SF_MACHINE_ID_NOT_PINNED;
 	if (line->layout.machine_bits == 0)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
-		report_unset(&line->layout);
+		report_unset(line);
 	return pin(&line->machine_id, (uint32) configured);
 }
 
@@ -157,12 +174,12 @@ report_no_partition(int machine_id, const char *hint)
 static uint32
 configured_sno_partition(SfShared *shared)
 {
-	int			partition = (int) pg_atomic_read_u32(&shared->configured_sno_partition);
+	int			partition = configured_partition(shared);
 
 	if (partition == SF_MACHINE_ID_UNSET)
 		partition = pinned_number(shared, SF_LINE_BIGINT);
 	if (partition == SF_MACHINE_ID_UNSET)
-		partition = (int) pg_atomic_read_u32(&shared->configured_machine_id);
+		partition = sf_configured_machine_id(shared);
 	if (partition == SF_MACHINE_ID_UNSET)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -178,7 +195,7 @@ configured_sno_partition(SfShared *shared)
 static uint32
 leased_sno_partition(SfShared *shared, uint32 leased)
 {
-	int			partition = (int) pg_atomic_read_u32(&shared->configured_sno_partition);
+	int			partition = configured_partition(shared);
 
 	if (partition != SF_MACHINE_ID_UNSET)
 		ereport(ERROR,

@@ -24,4 +24,7 @@ extern void sf_machine_init(void);
  */
 extern uint32 sf_machine_id(SfShared *shared, SfLineKind kind);
 
+/* What snowflake.machine_id says, or SF_MACHINE_ID_UNSET. */
+extern int	sf_configured_machine_id(SfShared *shared);
+
 #endif							/* SF_MACHINE_H */

@@ -24,7 +24,7 @@ report_overflow(SfLine *line)
 
 	ereport(LOG,
 			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
-				   sf_line_layout_text(line)),
+				   line->layout_text),
 			errdetail("This server has %u IDs in each tick of %lld us. Callers who ask for more wait.",
 					  range.max - range.min + 1, (long long) line->layout.tick_length),
 			errhint("A layout with more sequence bits has more IDs. The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most."),

@@ -32,6 +32,7 @@
 
 #include "compat.h"
 #include "kept.h"
+#include "machine.h"
 #include "registrar.h"
 #include "registry_client.h"
 #include "settings.h"
@@ -137,7 +138,7 @@ wanted_machine_id(SfShared *shared)
 {
 	if (sf_layout_in_force()->machine_bits == 0)
 		return SF_MACHINE_ID_UNSET;
-	return (int) pg_atomic_read_u32(&shared->configured_machine_id);
+	return sf_configured_machine_id(shared);
 }
 
 /* Seconds. */
@@ -238,6 +239,7 @@ take_answer(SfShared *shared, const SfSpan *held, const SfAnswer *answer)
 static void
 attempt(SfShared *shared)
 {
+	SfLine	   *line = &shared->lines[SF_LINE_BIGINT];
 	char		layout[SF_LAYOUT_TEXT_SIZE];
 	SfSpan		held = sf_span_state(shared).span;
 	SfAnswer	answer = {.status = SF_ANSWER_REFUSED,.free_at = DT_NOEND};
@@ -253,7 +255,7 @@ attempt(SfShared *shared)
 
 	hurry = false;
 	sf_layout_format(sf_layout_in_force(), layout);
-	if (!sf_settings_fit(claim.wanted, DEBUG1))
+	if (!sf_settings_fit(&line->layout, line->layout_text, line->range, claim.wanted, DEBUG1))
 		strlcpy(answer.error, "the settings of this server do not fit each other", sizeof(answer.error));
 	else
 	{
@@ -292,9 +294,9 @@ release(SfShared *shared)
 static void
 set_registrar(SfShared *shared, Latch *latch)
 {
-	LWLockAcquire(shared->registry.lock, LW_EXCLUSIVE);
+	LWLockAcquire(&shared->registry.lock, LW_EXCLUSIVE);
 	shared->registry.registrar = latch;
-	LWLockRelease(shared->registry.lock);
+	LWLockRelease(&shared->registry.lock);
 }
 
 static void

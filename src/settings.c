@@ -271,32 +271,30 @@ sf_settings_warn_of_end(void)
 }
 
 bool
-sf_settings_fit(int machine_id, int elevel)
+sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range, int machine_id, int elevel)
 {
-	int64		machine_max = (int64) sf_field_max(layout->machine_bits);
-	int64		sequence_max = (int64) sf_field_max(layout->sequence_bits);
-	bool		all_sequences = sequence_range->min == 0 &&
-	sequence_range->max == SF_SEQUENCE_MAX;
+	int64		machine_max = (int64) sf_field_max(fitted->machine_bits);
+	int64		sequence_max = (int64) sf_field_max(fitted->sequence_bits);
+	bool		all_sequences = range.min == 0 && range.max == SF_SEQUENCE_MAX;
 
-	if (layout->machine_bits > 0 && machine_id > machine_max)
+	if (fitted->machine_bits > 0 && machine_id > machine_max)
 	{
 		ereport(elevel,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("machine ID %d does not fit the Snowflake layout \"%s\"",
-					   machine_id, layout_text),
+				errmsg("machine ID %d does not fit the Snowflake layout \"%s\"", machine_id, text),
 				errdetail("The layout has %d bits for the machine ID: 0 to %lld.",
-						  layout->machine_bits, (long long) machine_max),
+						  fitted->machine_bits, (long long) machine_max),
 				errhint("Change snowflake.machine_id, or snowflake.layout."));
 		return false;
 	}
-	if (!all_sequences && sequence_range->max > sequence_max)
+	if (!all_sequences && range.max > sequence_max)
 	{
 		ereport(elevel,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("sequence range \"%s\" does not fit the Snowflake layout \"%s\"",
-					   sequence_range_text, layout_text),
+				errmsg("sequence range \"%u-%u\" does not fit the Snowflake layout \"%s\"",
+					   range.min, range.max, text),
 				errdetail("The layout has %d bits for the sequence: 0 to %lld.",
-						  layout->sequence_bits, (long long) sequence_max),
+						  fitted->sequence_bits, (long long) sequence_max),
 				errhint("Change snowflake.sequence_range, or snowflake.layout."));
 		return false;
 	}

@@ -45,10 +45,11 @@ extern SfSequenceRange sf_settings_sno_sequence_range(void);
 extern void sf_settings_warn_of_end(void);
 
 /*
- * Whether the settings fit each other: the machine ID (if set) and the sequence
- * range within the layout's bits.  What does not is reported at elevel: WARNING
- * at start and reload, ERROR (invalid_parameter_value) at use.
+ * Whether settings fit each other: a machine ID (if set) and a sequence range within
+ * a layout's bits.  What does not is reported at elevel: WARNING at start and
+ * reload, ERROR (invalid_parameter_value) at use.
  */
-extern bool sf_settings_fit(int machine_id, int elevel);
+extern bool sf_settings_fit(const SfLayout *layout, const char *layout_text, SfSequenceRange range,
+							int machine_id, int elevel);
 
 #endif							/* SF_SETTINGS_H */

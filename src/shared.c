@@ -3,7 +3,10 @@
  *	  The state that all backends of a server share.
  *
  * The postmaster makes it from the settings when it starts, and anew when it
- * starts all processes again after one has crashed.
+ * starts all processes again after one has crashed.  Where the library is not
+ * preloaded, the first session that needs it does (PostgreSQL 17 and later), and the
+ * others find it by its name; the settings that it is made from hold until the server is
+ * restarted, as if they had been read at its start.
  */
 #include "postgres.h"
 
@@ -15,6 +18,7 @@
 #include "utils/guc.h"
 
 #include "clock.h"
+#include "compat.h"
 #include "core/sno.h"
 #include "registrar.h"
 #include "settings.h"
@@ -25,31 +29,34 @@ static SfShared *shared = NULL;
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
+/* Make the state in new memory.  Sessions do this under a lock, so it raises nothing. */
+static void
+fill_shared(void *memory)
+{
+	SfShared   *new = memory;
+	bool		leased = !IsUnderPostmaster && sf_registrar_wanted();
+
+	memset(new, 0, sizeof(*new));
+	new->preloaded = !IsUnderPostmaster;
+	new->tranche = LWLockNewTrancheId();
+	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
+	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
+	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference());
+	LWLockInitialize(&new->registry.lock, new->tranche);
+	sf_line_init(&new->lines[SF_LINE_BIGINT], SF_LINE_BIGINT, sf_settings_layout(), sf_settings_layout_text(),
+				 sf_settings_sequence_range(), leased, new->tranche);
+	sf_line_init(&new->lines[SF_LINE_SNO], SF_LINE_SNO, &sf_sno_line, "sno",
+				 sf_settings_sno_sequence_range(), leased, new->tranche);
+	if (leased)
+		sf_span_init(new);
+}
+
 static void
 request_shared(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SfShared)));
-	RequestNamedLWLockTranche("snowflake", SF_LINE_COUNT + 1);
-}
-
-static void
-fill_shared(void)
-{
-	LWLockPadded *locks = GetNamedLWLockTranche("snowflake");
-	bool		leased = sf_registrar_wanted();
-
-	memset(shared, 0, sizeof(*shared));
-	pg_atomic_init_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
-	pg_atomic_init_u32(&shared->configured_sno_partition, (uint32) sf_settings_sno_partition);
-	pg_atomic_init_u64(&shared->clock_difference, (uint64) sf_clock_difference());
-	sf_line_init(&shared->lines[SF_LINE_BIGINT], SF_LINE_BIGINT, sf_settings_layout(),
-				 sf_settings_sequence_range(), leased, &locks[SF_LINE_BIGINT].lock);
-	sf_line_init(&shared->lines[SF_LINE_SNO], SF_LINE_SNO, &sf_sno_line,
-				 sf_settings_sno_sequence_range(), leased, &locks[SF_LINE_SNO].lock);
-	if (leased)
-		sf_span_init(shared, &locks[SF_LINE_COUNT].lock);
 }
 
 static void
@@ -65,8 +72,9 @@ start_shared(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("snowflake", sizeof(SfShared), &found);
 	if (!found)
-		fill_shared();
+		fill_shared(shared);
 	LWLockRelease(AddinShmemInitLock);
+	LWLockRegisterTranche(shared->tranche, "snowflake");
 }
 
 void
@@ -83,6 +91,12 @@ sf_shared_init(void)
 SfShared *
 sf_shared(void)
 {
+	if (shared == NULL && IsUnderPostmaster)
+	{
+		shared = sf_named_segment("snowflake", sizeof(SfShared), fill_shared);
+		if (shared)
+			LWLockRegisterTranche(shared->tranche, "snowflake");
+	}
 	return shared;
 }
 
@@ -104,10 +118,16 @@ preload_hint(void)
 SfShared *
 sf_shared_required(void)
 {
-	if (shared == NULL)
+	if (sf_shared() == NULL)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("Snowflake IDs can be generated only if snowflake is loaded by shared_preload_libraries"),
+				preload_hint());
+	if (!shared->preloaded && sf_registrar_wanted())
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("a machine ID can be leased only if snowflake is loaded by shared_preload_libraries"),
+				errdetail("snowflake.registry is set."),
 				preload_hint());
 	return shared;
 }
@@ -115,5 +135,11 @@ sf_shared_required(void)
 const SfLayout *
 sf_layout_in_force(void)
 {
-	return shared ? &shared->lines[SF_LINE_BIGINT].layout : sf_settings_layout();
+	return sf_shared() ? &shared->lines[SF_LINE_BIGINT].layout : sf_settings_layout();
+}
+
+const char *
+sf_layout_in_force_text(void)
+{
+	return sf_shared() ? shared->lines[SF_LINE_BIGINT].layout_text : sf_settings_layout_text();
 }

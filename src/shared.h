@@ -14,6 +14,10 @@
 
 typedef struct SfShared
 {
+	/* Written once: whether the postmaster has made it, and of its locks. */
+	bool		preloaded;
+	int			tranche;
+
 	/*
 	 * What the postmaster has for snowflake.machine_id and
 	 * snowflake.sno_partition, as an int.  Sessions see a reload one by one,
@@ -35,16 +39,21 @@ typedef struct SfShared
 /* Ask for shared memory, when loaded by shared_preload_libraries. */
 extern void sf_shared_init(void);
 
-/* The shared state, or NULL where the library was not preloaded. */
+/*
+ * The shared state, which a session makes if there is none yet (PostgreSQL 17 and
+ * later); or NULL, where only the postmaster could have made it.
+ */
 extern SfShared *sf_shared(void);
 
 /*
- * The shared state.  Raises object_not_in_prerequisite_state where the library
- * was not preloaded, with a hint that says which line to add to which file.
+ * The shared state.  Raises object_not_in_prerequisite_state where there is none, with
+ * a hint that says which line to add to which file; and where snowflake.registry
+ * is set, and the library was not preloaded.
  */
 extern SfShared *sf_shared_required(void);
 
-/* The layout of this server: the shared one, else what the setting says. */
+/* The layout of this server: the shared one, else what the setting says; and its text. */
 extern const SfLayout *sf_layout_in_force(void);
+extern const char *sf_layout_in_force_text(void);
 
 #endif							/* SF_SHARED_H */

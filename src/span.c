@@ -25,11 +25,10 @@
 #include "span.h"
 
 void
-sf_span_init(SfShared *shared, LWLock *lock)
+sf_span_init(SfShared *shared)
 {
 	SfRegistry *registry = &shared->registry;
 
-	registry->lock = lock;
 	registry->state = SF_REGISTRY_CLAIMING;
 	registry->since = GetCurrentTimestamp();
 	registry->span = sf_kept_span();
@@ -44,9 +43,9 @@ sf_span_state(SfShared *shared)
 {
 	SfRegistry	copy;
 
-	LWLockAcquire(shared->registry.lock, LW_SHARED);
+	LWLockAcquire(&shared->registry.lock, LW_SHARED);
 	copy = shared->registry;
-	LWLockRelease(shared->registry.lock);
+	LWLockRelease(&shared->registry.lock);
 	return copy;
 }
 
@@ -95,13 +94,13 @@ sf_span_granted(SfShared *shared, const SfSpan *span, int64 skew)
 	bool		same;
 
 	sf_kept_put_span(span);
-	LWLockAcquire(registry->lock, LW_EXCLUSIVE);
+	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
 	same = is_same(&registry->span, span);
 	registry->span = *span;
 	registry->skew_known = true;
 	registry->skew = skew;
 	before = set_state(registry, SF_REGISTRY_HELD, "");
-	LWLockRelease(registry->lock);
+	LWLockRelease(&registry->lock);
 
 	for (int i = 0; i < SF_LINE_COUNT; i++)
 	{
@@ -118,10 +117,10 @@ sf_span_not_granted(SfShared *shared, SfRegistryState state, const char *error, 
 {
 	SfRegistryState before;
 
-	LWLockAcquire(shared->registry.lock, LW_EXCLUSIVE);
+	LWLockAcquire(&shared->registry.lock, LW_EXCLUSIVE);
 	shared->registry.free_at = free_at;
 	before = set_state(&shared->registry, state, error);
-	LWLockRelease(shared->registry.lock);
+	LWLockRelease(&shared->registry.lock);
 	return before;
 }
 
@@ -132,10 +131,10 @@ sf_span_close(SfShared *shared)
 	TimestampTz end = SF_UNIX_EPOCH;
 
 	sf_kept_forget();
-	LWLockAcquire(shared->registry.lock, LW_EXCLUSIVE);
+	LWLockAcquire(&shared->registry.lock, LW_EXCLUSIVE);
 	shared->registry.span = none;
 	set_state(&shared->registry, SF_REGISTRY_RELEASED, "");
-	LWLockRelease(shared->registry.lock);
+	LWLockRelease(&shared->registry.lock);
 	for (int i = 0; i < SF_LINE_COUNT; i++)
 	{
 		TimestampTz its_end = sf_ceiling_close(&shared->lines[i]);

@@ -32,7 +32,7 @@ typedef enum SfRegistryState
 /* In shared memory; all of it under the lock. */
 typedef struct SfRegistry
 {
-	LWLock	   *lock;
+	LWLock		lock;
 	SfSpan		span;
 	SfRegistryState state;
 	TimestampTz since;			/* of the state */
@@ -50,7 +50,7 @@ struct SfShared;
 struct SfLine;
 
 /* Make the state, in new memory, with the span of before the crash of a process, if any. */
-extern void sf_span_init(struct SfShared *shared, LWLock *lock);
+extern void sf_span_init(struct SfShared *shared);
 
 /* A copy of the state as it is now. */
 extern SfRegistry sf_span_state(struct SfShared *shared);

@@ -139,7 +139,7 @@ fill_row(StatRow *row, SfShared *shared, SfLine *line)
 
 	add(row, CStringGetTextDatum(line->kind == SF_LINE_SNO ? "sno" : "bigint"));
 	add_machine_id(row, line);
-	add(row, CStringGetTextDatum(sf_line_layout_text(line)));
+	add(row, CStringGetTextDatum(line->layout_text));
 	add_count(row, stats, SF_STAT_LEASES);
 	add_count(row, stats, SF_STAT_IDS_LEASED);
 	add_count(row, stats, SF_STAT_OVERFLOW_TICKS);
