@@ -77,6 +77,19 @@ fails_with($server, $nextval, '55000', qr/is not the layout that this cluster is
 $server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
 is($server->safe_psql('postgres', "SELECT snowflake_machine_id(snowflake_nextval())"), '8', 'a layout that is accepted is issued in');
 
+# Nobody but who writes the configuration decides, also if he comes first.
+$server->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT CREATE ON SCHEMA public TO app');
+$server->psql('postgres', "ALTER ROLE app SET snowflake.layout = 'twitter'", extra_params => [ '-U', 'app' ]);
+$server->restart;
+my ($status, $first) = $server->psql('postgres',
+	"SET snowflake.layout = 'twitter'; SET snowflake.machine_id = 9; SET snowflake.sequence_range = '7-7'; SELECT snowflake_nextval()",
+	extra_params => [ '-U', 'app' ]);
+is($status, 0, 'an ordinary user issues the first ID');
+is($server->safe_psql('postgres', "SELECT snowflake_machine_id($first, 'discord'), layout FROM pg_stat_snowflake WHERE generator = 'bigint'"), '8|discord',
+	'by the configuration, not by his own settings');
+isnt($server->safe_psql('postgres', "SELECT snowflake_sequence($first), count(DISTINCT snowflake_sequence(i)) > 1 FROM (SELECT snowflake_nextval() FROM generate_series(1, 1000)) n (i)"),
+	'7|f', 'nor does he fix the sequence range');
+
 # A registry needs the preload.
 $server->append_conf('postgresql.conf', "snowflake.registry = 'host=nowhere'");
 $server->reload;
