@@ -18,10 +18,10 @@ use Test::More;
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;
 my $promoted = $fleet->failover_to('promoted');
-$registry->safe_psql('postgres', "SELECT snowflake_registry.configure('6 seconds', '1 second')");
+$registry->safe_psql('postgres', "SELECT snowflake_registry.configure('8 seconds', '1 second')");
 
 # Holders of machine IDs when a backup is taken, and after it.
-my @lease = (lines => ['snowflake.registry_lease = 6']);
+my @lease = (lines => ['snowflake.registry_lease = 8']);
 my $before = $fleet->server('before', @lease);
 $fleet->comes_to_issue($before, 'a server that is in the backup issues IDs');
 my $gone = $fleet->server('gone', @lease);
@@ -42,8 +42,11 @@ sub lose
 {
 	my ($name, $change) = @_;
 	my @machine_ids = map { $fleet->machine_id($_) } @all;
-	my @ends = map { $fleet->leased($_, 'lease_until') } @all;
 
+	# All are renewed just before (by a reload), so that there is time for the change.
+	$_->reload for @all;
+	$_->poll_query_until('postgres', "SELECT lease_until > clock_timestamp() + interval '6 s' FROM pg_stat_snowflake LIMIT 1") or die for @all;
+	my @ends = map { $fleet->leased($_, 'lease_until') } @all;
 	$change->();
 	my $server = $fleet->server('new' . $new++, @lease);
 	$fleet->wait_for_state($server, 'refused');
