@@ -44,11 +44,11 @@ UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/co
 test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
 	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_OBJS:.o=.c)
 
-# Fuzz targets, without a fuzzer.
+# Fuzz targets, without a fuzzer; with one, by script/test-deep.
 FUZZ_TESTS = $(patsubst test/fuzz/%.c,test/unit/test_%,$(wildcard test/fuzz/fuzz_*.c))
 
-test/unit/test_fuzz_%: test/fuzz/fuzz_%.c test/fuzz/standalone.c test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
-	$(CC) $(UNIT_CFLAGS) -o $@ $< test/fuzz/standalone.c $(CORE_OBJS:.o=.c)
+test/unit/test_fuzz_%: test/fuzz/fuzz_%.c test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
+	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< test/fuzz/standalone.c $(CORE_OBJS:.o=.c)
 
 .PHONY: unit
 unit: $(UNIT_TESTS) $(FUZZ_TESTS)
