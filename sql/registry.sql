@@ -310,6 +310,19 @@ SHOW synchronous_commit;
 COMMIT;
 RESET synchronous_commit;
 
+-- nobody waits for the lock for ever, unless the session says for how long
+BEGIN;
+SELECT id FROM claim('b', machine_bits => 2);
+SHOW lock_timeout;
+COMMIT;
+SHOW lock_timeout;
+BEGIN;
+SET LOCAL lock_timeout = '1min';
+SELECT id FROM renew('b');
+SHOW lock_timeout;
+SELECT release('b');
+COMMIT;
+
 -- what is malformed
 SELECT grants AS before FROM snowflake_registry.status \gset
 SELECT snowflake_registry.claim(NULL, 'tiny', 2, NULL, '1 s', clock_timestamp(), '', 0);

@@ -124,7 +124,7 @@ sf_registrar_init(void)
 							   check_registry, NULL, NULL);
 	DefineCustomIntVariable("snowflake.registry_lease",
 							"How long this server may issue IDs when the registry is out of reach.",
-							"0 for an hour, or a minute if snowflake.machine_id is set.",
+							"0 for an hour; if snowflake.machine_id is set, for a minute, or four times snowflake.max_ahead.",
 							&registry_lease,
 							0, 0, 24 * 3600,
 							PGC_SIGHUP, GUC_UNIT_S,

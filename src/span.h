@@ -74,8 +74,9 @@ extern SfRegistryState sf_span_not_granted(struct SfShared *shared, SfRegistrySt
 extern TimestampTz sf_span_close(struct SfShared *shared);
 
 /*
- * Whether the span that is wanted may come if one waits for it; the registrar is woken
- * up.  Where not, raises object_not_in_prerequisite_state, which says why.
+ * For a session that waits for a span: wakes up the registrar.  Raises
+ * object_not_in_prerequisite_state, which says why, where waiting is of no use: the last
+ * attempt has failed, or the server stops.
  */
 extern void sf_span_hurry(struct SfShared *shared, const struct SfLine *line);
 

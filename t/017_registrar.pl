@@ -80,15 +80,38 @@ $server->poll_query_until('postgres', "SELECT registry_state = 'released' FROM p
 $fleet->wait_for_state($server, 'held');
 $fleet->comes_to_issue($server, 'a registrar that was ended is started again');
 
-# The same twice, without an answer in between.
+# The same twice, without an answer in between.  A session that is there when the machine ID
+# is given back says so; the registry is asked no more once it was out of reach.
+$log = -s $server->logfile;
 $registry->stop;
+my $seen = '';
+my $waiting = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c', <<'SQL' ], '2>', \$seen);
+DO $$
+BEGIN
+	WHILE (SELECT registry_state FROM pg_stat_snowflake LIMIT 1) <> 'released' LOOP
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	PERFORM snowflake_nextval();
+END
+$$
+SQL
+$server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'DO %'") or die;
 for (1 .. 2)
 {
-	kill 'TERM', $fleet->registrar($server);
-	$server->poll_query_until('postgres', "SELECT registry_state = 'released' FROM pg_stat_snowflake LIMIT 1");
-	fails_with($server, $nextval, '55000', qr/this server has given its machine ID back/) if $_ == 1;
+	my $ended = $fleet->registrar($server);
+
+	kill 'TERM', $ended;
+	$waiting->finish if $_ == 1;
+	for (1 .. 600)
+	{
+		last if $fleet->registrar($server) !~ /^(0|$ended)$/;
+		select(undef, undef, undef, 0.1);
+	}
 	$fleet->wait_for_state($server, 'unreachable');
 }
+like($seen, qr/no Snowflake ID can be issued: this server has given its machine ID back/, 'a call after the machine ID was given back fails');
+is(scalar(() = substr(slurp_file($server->logfile), $log) =~ /could not be given back to the registry/g), 1,
+	'a registry that is known to be away is not asked to take it back');
 $registry->start;
 $fleet->comes_to_issue($server, 'a registrar that was ended twice leases again');
 
@@ -164,12 +187,12 @@ is($fixed->safe_psql('postgres', 'SHOW snowflake.registry_lease'), '30s', 'a lea
 
 # A lease counts when it is committed, not when the registry's answer is read.
 $registry->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not committed'; END $$;
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE E'not\n\tcommitted \xe9'; END $$;
 CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON snowflake_registry.machine DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();
 SQL
 my $uncommitted = $fleet->server('uncommitted');
 $fleet->wait_for_state($uncommitted, 'refused');
-is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not committed', 'an answer whose commit fails is none');
+is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not  committed ?', 'an answer whose commit fails is none, and its message is plain text');
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
 $registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
 $fleet->comes_to_issue($uncommitted, 'one that is committed is one');
@@ -214,6 +237,29 @@ END
 $$
 SQL
 $slow->stop;
+
+# A line that is further ahead of the clock than the lease goes.
+my $far = $fleet->server('far', lines => [ "snowflake.max_ahead = '1min'", "snowflake.sequence_range = '0-0'" ]);
+$fleet->wait_for_state($far, 'held');
+fails_with($far, 'SET snowflake.max_wait = 0; SELECT count(*) FROM (SELECT snowflake_nextval() FROM generate_series(1, 100000)) i', '55000',
+	qr/no Snowflake ID can be issued: its time would be after the lease of the machine ID/, qr/DETAIL:  Machine ID \d+ is leased to this server for IDs with times before 20/);
+$far->stop;
+
+# No process for the registrar.
+my $alone = $fleet->server('alone', lines => [ 'max_worker_processes = 0', "snowflake.max_wait = '100ms'" ]);
+fails_with($alone, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
+	qr/DETAIL:  No machine ID has been leased to this server yet/, qr/HINT:  The registrar of this server does not run/);
+$alone->stop;
+
+# A machine ID that is no partition.
+$registry->safe_psql('postgres', 'CREATE DATABASE wide');
+$registry->safe_psql('wide', 'CREATE EXTENSION snowflake_registry');
+my $wide = $fleet->server('wide', lines => [ 'snowflake.machine_id = 65536',
+		"snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=20 sequence=2'",
+		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=wide'" ]);
+is($wide->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '65536', 'a machine ID of more than 16 bits');
+fails_with($wide, 'SELECT sno_nextval()', '22023', qr/machine ID 65536 is no partition of type sno/, qr/HINT:  IDs of type sno need a layout with at most 16 bits/);
+$wide->stop;
 
 # What does not fit.
 configure($fixed, 'snowflake.sno_partition', 5);

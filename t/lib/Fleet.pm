@@ -16,11 +16,11 @@ use TestClock;
 # A registry that is started.
 sub new
 {
-	my ($class, %options) = @_;
-	my $registry = PostgreSQL::Test::Cluster->new($options{registry} // 'registry');
+	my ($class) = @_;
+	my $registry = PostgreSQL::Test::Cluster->new('registry');
 	my $self = bless { registry => $registry, files => [], writers => [] }, $class;
 
-	$registry->init(allows_streaming => 1, has_archiving => $options{has_archiving} // 0);
+	$registry->init(allows_streaming => 1);
 	$registry->append_conf('postgresql.conf', "fsync = off\n");
 	$registry->start;
 	$registry->safe_psql('postgres', 'CREATE EXTENSION snowflake_registry');
