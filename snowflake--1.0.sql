@@ -290,11 +290,11 @@ BEGIN ATOMIC
 		SELECT 0, start_at
 		WHERE isfinite(start_at) AND isfinite(end_at) AND start_at < end_at AND start_at + step > start_at
 		UNION ALL
-		SELECT i + 1, start_at + (i + 1) * step FROM counted
-		WHERE start_at + (i + 1) * step < end_at)
+		SELECT i + 1, start_at + (i + 1)::double precision * step FROM counted
+		WHERE start_at + (i + 1)::double precision * step < end_at)
 	SELECT CASE WHEN n.in_utc THEN to_char(c.starts_at AT TIME ZONE 'UTC', n.format) ELSE to_char(c.starts_at, n.format) END,
-		c.starts_at, start_at + (c.i + 1) * step,
-		snowflake_boundary(c.starts_at), snowflake_boundary(start_at + (c.i + 1) * step)
+		c.starts_at, start_at + (c.i + 1)::double precision * step,
+		snowflake_boundary(c.starts_at), snowflake_boundary(start_at + (c.i + 1)::double precision * step)
 	FROM counted c, naming n;
 END;
 

@@ -49,6 +49,9 @@
  * And so it makes its own schema, by the name of which everything is called.
  */
 
+-- nothing of the schemas of whoever creates it, where others may have laid traps
+SET LOCAL search_path = pg_catalog, pg_temp;
+
 CREATE SCHEMA snowflake_registry;
 
 COMMENT ON SCHEMA snowflake_registry IS 'registry that leases machine IDs to servers that issue Snowflake IDs';
@@ -115,13 +118,12 @@ COMMENT ON TYPE snowflake_registry.answer IS
 'a span, the number of its grant, and how far the caller''s clock is ahead; or why there is none, and when there may be one where that is known.  Refusals are no errors, because an error would undo the fence that the call may have made';
 
 /*
- * Steps
- *
- * They are called by the functions below, with the search_path of these.
+ * Steps, called by the functions below
  */
 
 CREATE FUNCTION snowflake_registry.require(condition boolean, message text) RETURNS void
 LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	IF condition IS NOT TRUE THEN
@@ -170,6 +172,7 @@ COMMENT ON FUNCTION snowflake_registry.current_incarnation() IS
  */
 CREATE FUNCTION snowflake_registry.make_fence(until timestamptz, known bigint) RETURNS snowflake_registry.config
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	leap CONSTANT bigint := 1000000000000;
@@ -211,6 +214,7 @@ COMMENT ON FUNCTION snowflake_registry.make_fence(timestamptz, bigint) IS
 CREATE FUNCTION snowflake_registry.enter(skew interval, known bigint, token uuid, machine_id integer)
 RETURNS snowflake_registry.config
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	config snowflake_registry.config;
@@ -272,6 +276,7 @@ COMMENT ON FUNCTION snowflake_registry.objection(interval, interval, snowflake_r
 CREATE FUNCTION snowflake_registry.check_call(token uuid, lease interval, clock timestamptz, holder text, known bigint)
 RETURNS void
 LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(token IS NOT NULL, 'token must not be null');
@@ -303,6 +308,7 @@ CREATE FUNCTION snowflake_registry.give(id integer, new_token uuid, new_holder t
 	new_from timestamptz, new_until timestamptz, new_skew interval)
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	number bigint;

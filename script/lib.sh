@@ -113,3 +113,39 @@ start_server() {
 }
 
 stop_server() { as_owner "$bindir/pg_ctl" -D "$work/$server/data" -m fast stop > /dev/null; }
+
+passed=0
+failed=0
+
+# stage NAME COMMAND...: run a group of tests and count the lines of its output
+# that report one: TAP's, and those of pg_regress before 16.
+stage() {
+	local name=$1 status=0 good bad seconds=$SECONDS
+	shift
+	printf '%-24s' "$name"
+	"$@" > "$work/$name.log" 2>&1 || status=$?
+	good=$(grep -avE '# SKIP' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
+	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED)' "$work/$name.log")
+	if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
+		bad=1
+	fi
+	if [ "$status" = 0 ] && grep '^SKIPPED' "$work/$name.log"; then
+		return
+	fi
+	if [ "$status" = 0 ] && [ "$((good + bad))" = 0 ]; then
+		good=1
+	fi
+	passed=$((passed + good))
+	failed=$((failed + bad))
+	say "$good passed, $bad failed ($((SECONDS - seconds)) s)"
+	sed -n 's/^ok .*# SKIP/SKIPPED:/p' "$work/$name.log"
+	if [ "$bad" != 0 ]; then
+		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
+		tail -n 100 "$work"/tree/regression.diffs "$work"/tree/output_iso/regression.diffs 2> /dev/null
+	fi
+}
+
+# The tests of the server that ISOLATION=, REGRESS= and TAP_TESTS= do not turn off.
+check() {
+	as_owner make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
+}

@@ -13,13 +13,57 @@ ALTER SYSTEM SET snowflake.machine_id = 1;
 SET snowflake.machine_id = 1;
 DELETE FROM snowflake_layouts;
 
--- every function, so that a new one has to be thought of here
+
+-- every function, so that a new one has to be thought of here: those that are not for all,
 SELECT p.oid::regprocedure AS function
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
   AND NOT has_function_privilege('regress_snowflake_user', p.oid, 'EXECUTE')
 ORDER BY 1;
+SELECT pg_stat_snowflake();
+SELECT * FROM pg_stat_snowflake;
+SELECT pg_stat_snowflake_reset();
+SELECT snowflake_make_register();
+SELECT snowflake_accept_layout();
+SELECT snowflake_accept_clock();
+SELECT snowflake_set_floor(now());
+SELECT sno_snapshot();
+SELECT sno_set_floor(now());
+
+-- those that need rights to a table of others,
+RESET ROLE;
+CREATE TABLE others (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+GRANT ALL ON others TO regress_snowflake_user;
+SET ROLE regress_snowflake_user;
+\set VERBOSITY terse
+SELECT snowflake_lock_table('others', true);
+SELECT snowflake_create_partitions('others', '2026-01-01', '2026-02-01', '1 month');
+SELECT snowflake_check_adopt('others', 'id');
+SELECT snowflake_adopt('others', 'id');
+\set VERBOSITY default
+
+-- and all others that SQL can call, with null for each argument: nothing comes of it
+SET client_min_messages = error;
+CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	outcome text;
+BEGIN
+	EXECUTE 'SELECT (SELECT r::text FROM ' || call || ' r)' INTO outcome;
+	RETURN coalesce(outcome, 'null');
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLSTATE;
+END
+$$;
+SELECT outcome, count(*), CASE WHEN outcome <> 'null' THEN string_agg(DISTINCT proname, ' ' ORDER BY proname) END AS functions
+FROM (SELECT proname, pg_temp.outcome(format('%s(%s)', proname, (SELECT string_agg('null::' || argument::regtype, ', ') FROM unnest(proargtypes::oid[]) argument))) AS outcome
+	FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
+	WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND pronargs > 0 AND prokind = 'f' AND NOT ('internal'::regtype = ANY (proargtypes::oid[]))
+		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake') AND has_function_privilege(p.oid, 'EXECUTE')) calls
+GROUP BY outcome ORDER BY outcome;
+DROP FUNCTION pg_temp.outcome(text);
+RESET client_min_messages;
 
 RESET ROLE;
+DROP TABLE others;
 DROP ROLE regress_snowflake_user;

@@ -117,6 +117,8 @@ EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_timestamp(id) > '2026-
 CREATE VIEW through AS SELECT id + 0 AS other, id FROM indexed;
 EXPLAIN (COSTS OFF) WITH t AS (SELECT * FROM through) SELECT * FROM t JOIN days ON true WHERE snowflake_timestamp(t.id, 'twitter') > '2026-01-02';
 EXPLAIN (COSTS OFF) WITH a AS (SELECT * FROM through), b AS (SELECT * FROM a) SELECT name, (SELECT count(*) FROM b WHERE name <> '' AND snowflake_timestamp(id, 'twitter') > '2026-01-02') FROM days;
+EXPLAIN (COSTS OFF) SELECT * FROM (indexed JOIN orders USING (id)) AS j WHERE snowflake_timestamp(j.id, 'twitter') > '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1::bigint, 2) AS g (id), (VALUES (1)) AS v (n) WHERE snowflake_timestamp(g.id) > '2026-01-02';
 CREATE TABLE partial (id bigint, item text);
 CREATE INDEX ON partial (item) WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT * FROM partial WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';

@@ -11,10 +11,10 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
-#include "ceiling.h"
 #include "clock.h"
 #include "core/reserve.h"
 #include "core/sno.h"
+#include "line_move.h"
 #include "register.h"
 #include "settings.h"
 #include "shared.h"
@@ -105,7 +105,7 @@ set_floor(SfLineKind kind, TimestampTz instant)
 	origin = sf_register_find(line);
 	if (sf_register_hold(origin, line, true) != SF_REGISTER_HELD)
 		sf_register_report_missing(kind);
-	moved = sf_ceiling_move(line, origin, instant);
+	moved = sf_line_move(line, origin, instant);
 	sf_register_release(origin);
 	if (!moved)
 		ereport(ERROR,

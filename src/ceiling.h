@@ -36,41 +36,17 @@ extern bool sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, Times
  */
 extern void sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now);
 
-/*
- * Whether the clock, which said now after the cursor was read, is behind the line by
- * so much that a line with timelines changes over, or has to wait.  Never for a line
- * without.
- */
-extern SfStepBack sf_ceiling_judge(SfLine *line, uint64 cursor, TimestampTz now);
+/* The ceiling to raise to, where the clock says now and the cursor is at a position. */
+extern uint64 sf_line_next_ceiling(SfLine *line, TimestampTz now, uint64 position);
 
 /*
- * Go on in the other timeline, where the clock is, if the cursor that was seen is
- * still in this one and the clock is still behind; the caller looks again.  Returns and
- * raises as sf_ceiling_raise does.
+ * Hold the register and take the lock, until sf_ceiling_release, to write a ceiling.
+ * A register that is gone is looked for again instead, and the line is opened where it
+ * is found.
+ *
+ * Raises object_not_in_prerequisite_state where it is not found.
  */
-extern bool sf_ceiling_change_over(SfLine *line, uint32 machine_id, uint64 seen);
-
-/*
- * Move the line to the first tick that does not begin before an instant.  The
- * register is held.  Returns false, and moves nothing, if that would be back by
- * less than what a raise reserves.
- */
-extern bool sf_ceiling_move(SfLine *line, RepOriginId origin, SfInstant instant);
-
-/*
- * Begin another span: from here on IDs of the line have this machine ID, and times from
- * one instant to before another.  What was leased of the line before is dropped.
- */
-extern void sf_ceiling_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant until);
-
-/* Let the span of the line go on to a later instant. */
-extern void sf_ceiling_extend_span(SfLine *line, SfInstant until);
-
-/*
- * Let nothing be leased of the line until it is given another span.
- * Returns an instant that all IDs of the line, in whichever timeline, are before; infinity
- * if none is known, -infinity if there are none.
- */
-extern SfInstant sf_ceiling_close(SfLine *line);
+extern SfRegisterHold sf_ceiling_hold(SfLine *line, RepOriginId origin, uint32 machine_id);
+extern void sf_ceiling_release(SfLine *line, RepOriginId origin);
 
 #endif							/* SF_CEILING_H */

@@ -24,6 +24,7 @@
 #include "utils/timestamp.h"
 
 #include "ceiling.h"
+#include "change_over.h"
 #include "clock.h"
 #include "core/reserve.h"
 #include "generator.h"
@@ -138,7 +139,7 @@ wait_or_change_over(SfLine *line, SfWait *wait, uint32 machine_id, uint64 cursor
 	TimestampTz allowed = sf_layout_tick_start(&line->layout, lease->tick) - (int64) sf_max_ahead * 1000;
 	TimestampTz safe;
 
-	switch (sf_ceiling_judge(line, cursor, GetCurrentTimestamp()))
+	switch (sf_line_judge_clock(line, cursor, GetCurrentTimestamp()))
 	{
 		case SF_STEP_BACK_NONE:
 			sf_wait_for_clock(line, wait, allowed);
@@ -150,7 +151,7 @@ wait_or_change_over(SfLine *line, SfWait *wait, uint32 machine_id, uint64 cursor
 			sf_wait_for_clock(line, wait, Min(allowed, safe));
 			break;
 		case SF_STEP_BACK_CHANGE:
-			if (!sf_ceiling_change_over(line, machine_id, cursor))
+			if (!sf_line_change_over(line, machine_id, cursor))
 				sf_wait_for_register(line, wait);
 			break;
 	}
@@ -179,7 +180,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 		bool		timeline;
 		SfLease		lease;
 
-		/* In this order: see sf_ceiling_begin_span and move_back. */
+		/* In this order: see line_span.c and line_move.c. */
 		pg_read_barrier();
 		machine_id = sf_machine_id(shared, kind);
 		if (machine_id == SF_MACHINE_ID_NOT_PINNED)
@@ -235,7 +236,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
-				if (sf_ceiling_judge(line, cursor, now) == SF_STEP_BACK_NONE)
+				if (sf_line_judge_clock(line, cursor, now) == SF_STEP_BACK_NONE)
 					report_exhausted(line);
 				wait_or_change_over(line, &wait, machine_id, cursor, &lease);
 				break;

@@ -4,8 +4,6 @@
  */
 #include "postgres.h"
 
-#include "replication/origin.h"
-
 #include "core/reserve.h"
 #include "line.h"
 
@@ -48,6 +46,32 @@ sf_line_set_span(SfLine *line, uint32 machine_id, TimestampTz from, TimestampTz 
 	pg_atomic_write_u32(&line->machine_id, machine_id);
 	pg_atomic_write_u64(&line->span_start, sf_position_at(&line->layout, from));
 	pg_atomic_write_u64(&line->span_end, sf_position_at(&line->layout, until));
+}
+
+void
+sf_line_move_cursor(SfLine *line, uint64 position, bool back)
+{
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	uint64		moved;
+
+	do
+	{
+		moved = sf_cursor(sf_line_timeline_of(line, cursor), position);
+		if (!back && cursor >= moved)
+			return;
+	} while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, moved));
+	pg_atomic_write_u64(&line->opened, moved);
+}
+
+void
+sf_line_start_at(SfLine *line, uint64 position)
+{
+	uint64		before = sf_line_tick_before(line, position);
+
+	if (pg_atomic_read_u64(&line->wall_safe) < before)
+		pg_atomic_write_u64(&line->wall_safe, before);
+	pg_write_barrier();
+	sf_line_move_cursor(line, position, false);
 }
 
 const char *

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "port/atomics.h"
+#include "replication/origin.h"
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
@@ -86,14 +87,14 @@ typedef struct SfLine
 	 * Positions from here on must not be issued.  Written under the lock,
 	 * read without it: a reader that sees an old value asks for a raise too
 	 * early, never issues too much, because the ceiling rises; where it is
-	 * lowered, ceiling.c says why that holds.
+	 * lowered, line_move.c and the like say why that holds.
 	 */
 	pg_atomic_uint64 ceiling;
 
 	/*
 	 * The span: positions from start on, and below end.  Without a registry
 	 * all of them; with one none, at first.  Written under the lock, see
-	 * ceiling.c.
+	 * line_span.c.
 	 */
 	pg_atomic_uint64 span_start;
 	pg_atomic_uint64 span_end;
@@ -175,6 +176,15 @@ sf_line_time(const SfLine *line, uint64 position)
 	return sf_layout_tick_start(&line->layout, sf_position_tick(&line->layout, position));
 }
 
+/* The last tick before that of a position; 0 where there is none. */
+static inline uint64
+sf_line_tick_before(const SfLine *line, uint64 position)
+{
+	uint64		tick = sf_position_tick(&line->layout, position);
+
+	return tick > 0 ? tick - 1 : 0;
+}
+
 /* The next free position; 0 where there is none any more. */
 static inline uint64
 sf_line_position(SfLine *line)
@@ -190,6 +200,29 @@ sf_line_is_past_span(SfLine *line, uint64 tick)
 {
 	return tick >= sf_position_tick(&line->layout, pg_atomic_read_u64(&line->span_end));
 }
+
+/* Whether the server stops, and issues nothing any more. */
+static inline bool
+sf_line_is_closed(SfLine *line)
+{
+	return pg_atomic_read_u64(&line->cursor) == SF_CURSOR_CLOSED;
+}
+
+/* The register, or InvalidRepOriginId. */
+static inline RepOriginId
+sf_line_origin(SfLine *line)
+{
+	return (RepOriginId) pg_atomic_read_u32(&line->origin);
+}
+
+/*
+ * Move the cursor, which others may be moving, to a position in its timeline; to an earlier
+ * one only if back is true.  The lock is taken.
+ */
+extern void sf_line_move_cursor(SfLine *line, uint64 position, bool back);
+
+/* Let nothing before a position be issued, in any timeline.  The lock is taken. */
+extern void sf_line_start_at(SfLine *line, uint64 position);
 
 /* What IDs of a line are called in messages. */
 extern const char *sf_line_name(const SfLine *line);

@@ -48,7 +48,7 @@ compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
 {
 	Oid			type = comparison->id->vartype;
 	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-	Oid			operator = get_opfamily_member(family, type, type, strategy);
+	Oid			operator = get_opfamily_member(family, type, type, (int16) strategy);
 	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
 													 copyObject((Expr *) comparison->id),
 													 bound, InvalidOid, InvalidOid);

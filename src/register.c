@@ -7,7 +7,7 @@
  * uses.  Recovery, checkpoints and standbys take care of its value as of any
  * origin's, so there is no file, no checksum and no record type of our own.
  *
- * What the value means is the line's affair (ceiling.c).  The name carries
+ * What the value means is the line's affair (line_state.c).  The name carries
  * the layout, because IDs of two layouts can be equal: a server that is
  * configured with another layout does not find the register, and issues no ID.
  *
@@ -48,7 +48,7 @@ static const char *const prefixes[SF_LINE_COUNT] = {
 static void
 register_name(SfLineKind kind, const SfLayout *layout, char *name)
 {
-	strcpy(name, prefixes[kind]);
+	strlcpy(name, prefixes[kind], NAME_SIZE);
 	sf_layout_format(layout, name + strlen(name));
 }
 

@@ -70,8 +70,8 @@ put_instant(Parameter text, TimestampTz instant)
 static const char *
 put_uuid(Parameter text, const pg_uuid_t *uuid)
 {
-	for (int i = 0; i < UUID_LEN; i++)
-		snprintf(text + 2 * i, 3, "%02x", uuid->data[i]);
+	for (size_t i = 0; i < UUID_LEN; i++)
+		snprintf(&text[2 * i], 3, "%02x", uuid->data[i]);
 	return text;
 }
 

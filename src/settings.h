@@ -46,10 +46,10 @@ extern void sf_settings_warn_of_end(void);
 
 /*
  * Whether settings fit each other: a machine ID (if set) and a sequence range within
- * a layout's bits.  What does not is reported at elevel: WARNING at start and
+ * the bits of a layout, which has this text in messages.  What does not is reported at elevel: WARNING at start and
  * reload, ERROR (invalid_parameter_value) at use.
  */
-extern bool sf_settings_fit(const SfLayout *layout, const char *layout_text, SfSequenceRange range,
+extern bool sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 							int machine_id, int elevel);
 
 #endif							/* SF_SETTINGS_H */

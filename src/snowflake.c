@@ -27,7 +27,8 @@
 
 SF_MODULE_MAGIC("snowflake", SF_VERSION);
 
-extern PGDLLEXPORT void _PG_init(void);
+/* The name that PostgreSQL looks for. */
+extern PGDLLEXPORT void _PG_init(void); /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 void
 _PG_init(void)

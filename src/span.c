@@ -18,9 +18,9 @@
 #include "utils/acl.h"
 #include "utils/timestamp.h"
 
-#include "ceiling.h"
 #include "core/instant.h"
 #include "kept.h"
+#include "line_span.h"
 #include "shared.h"
 #include "span.h"
 
@@ -105,9 +105,9 @@ sf_span_granted(SfShared *shared, const SfSpan *span, int64 skew)
 	for (int i = 0; i < SF_LINE_COUNT; i++)
 	{
 		if (same)
-			sf_ceiling_extend_span(&shared->lines[i], span->until);
+			sf_line_extend_span(&shared->lines[i], span->until);
 		else
-			sf_ceiling_begin_span(&shared->lines[i], span->machine_id, span->from, span->until);
+			sf_line_begin_span(&shared->lines[i], span->machine_id, span->from, span->until);
 	}
 	return before;
 }
@@ -137,7 +137,7 @@ sf_span_close(SfShared *shared)
 	LWLockRelease(&shared->registry.lock);
 	for (int i = 0; i < SF_LINE_COUNT; i++)
 	{
-		TimestampTz its_end = sf_ceiling_close(&shared->lines[i]);
+		TimestampTz its_end = sf_line_close(&shared->lines[i]);
 
 		end = Max(end, its_end);
 	}

@@ -10,6 +10,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/partcache.h"
@@ -84,7 +85,7 @@ relation_calls(Oid relid, Oid function)
 static Query *
 cte_query(RangeTblEntry *entry, List *queries)
 {
-	Query	   *query = list_nth(queries, entry->ctelevelsup);
+	Query	   *query = list_nth(queries, (int) entry->ctelevelsup);
 	ListCell   *cell;
 
 	foreach(cell, query->cteList)
@@ -98,34 +99,35 @@ cte_query(RangeTblEntry *entry, List *queries)
 }
 
 bool
-sf_has_time_index(Node *node, List *queries, Oid function)
+sf_has_time_index(Node *column, List *queries, Oid function)
 {
-	Var		   *column = (Var *) node;
+	Var		   *var = (Var *) column;
 	RangeTblEntry *entry;
 	Query	   *inner = NULL;
 
-	if (node == NULL || !IsA(node, Var) || column->varattno <= 0)
+	check_stack_depth();
+	if (column == NULL || !IsA(column, Var) || var->varattno <= 0)
 		return false;
-	queries = list_copy_tail(queries, column->varlevelsup);
-	entry = rt_fetch(column->varno, ((Query *) linitial(queries))->rtable);
+	queries = list_copy_tail(queries, (int) var->varlevelsup);
+	entry = rt_fetch(var->varno, ((Query *) linitial(queries))->rtable);
 	switch (entry->rtekind)
 	{
 		case RTE_RELATION:
 			return relation_calls(entry->relid, function);
 		case RTE_JOIN:
-			return sf_has_time_index(list_nth(entry->joinaliasvars, column->varattno - 1), queries, function);
+			return sf_has_time_index(list_nth(entry->joinaliasvars, var->varattno - 1), queries, function);
 		case RTE_SUBQUERY:
 			inner = entry->subquery;
 			break;
 		case RTE_CTE:
 			inner = cte_query(entry, queries);
-			queries = list_copy_tail(queries, entry->ctelevelsup);
+			queries = list_copy_tail(queries, (int) entry->ctelevelsup);
 			break;
 		default:
 			break;
 	}
 	if (inner == NULL || inner->commandType != CMD_SELECT)
 		return false;			/* what a change of data returns has no index */
-	return sf_has_time_index((Node *) get_tle_by_resno(inner->targetList, column->varattno)->expr,
+	return sf_has_time_index((Node *) get_tle_by_resno(inner->targetList, var->varattno)->expr,
 							 lcons(inner, queries), function);
 }

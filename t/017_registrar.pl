@@ -194,18 +194,40 @@ my $uncommitted = $fleet->server('uncommitted');
 $fleet->wait_for_state($uncommitted, 'refused');
 is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not  committed ?', 'an answer whose commit fails is none, and its message is plain text');
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
+# One that does not come in time is none either.
+$registry->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$');
+$fleet->wait_for_state($uncommitted, 'unreachable');
+is($fleet->leased($uncommitted, 'last_error'), 'the registry did not answer in time', 'an answer that does not come in time');
+$registry->safe_psql('postgres', "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'snowflake registrar'");
 $registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
 $fleet->comes_to_issue($uncommitted, 'one that is committed is one');
+
+# A session waits for the first answer, for as long as it may.
+my $lock = IPC::Run::start([ 'psql', '-XAtqd', $registry->connstr('postgres'), '-c', 'BEGIN; LOCK TABLE snowflake_registry.machine; SELECT pg_sleep(600)' ], '2>', '/dev/null');
+$registry->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'snowflake_registry.machine'::regclass AND mode = 'AccessExclusiveLock' AND granted") or die;
+my $first = $fleet->server('first');
+fails_with($first, "SET snowflake.max_wait = '10ms'; $nextval", '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
+	qr/HINT:  Try again later, or raise snowflake\.max_wait/);
+my $waited = '';
+my $session = IPC::Run::start([ 'psql', '-XAtqd', $first->connstr('postgres'), '-c', "SET snowflake.max_wait = '60s'", '-c', 'SELECT snowflake_nextval() > 0' ], '>', \$waited);
+$first->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query LIKE '%snowflake_nextval%'") or die;
+$registry->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%LOCK TABLE%' AND pid <> pg_backend_pid()");
+$session->finish;
+$lock->finish;
+is($waited, "t\n", 'and then it has an ID');
+$first->stop;
 
 # As docs/scale-out.md says: a role that may do nothing but lease.
 $registry->safe_psql('postgres', 'CREATE DATABASE documented');
 my ($recipe) = slurp_file("$FindBin::RealBin/../docs/scale-out.md") =~ /^```sql\n(CREATE EXTENSION.*?)^```/ms;
 $registry->safe_psql('documented', $recipe);
 my $documented = $fleet->server('documented', lines => [
-		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=documented user=snowflake_server'" ]);
+		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=documented user=snowflake_server'",
+		'snowflake.registry_lease = 0' ]);
 my ($status, $id) = $documented->psql('postgres', $nextval);
 is($status, 0, 'a server issues IDs that leases by a role without other rights');
 is($registry->safe_psql('documented', "SELECT state FROM snowflake_registry.machines"), 'held', 'from the registry of the documents');
+is($documented->safe_psql('postgres', "SELECT lease_until > now() + interval '59 minutes' FROM pg_stat_snowflake LIMIT 1"), 't', 'for an hour, if nothing else is said');
 fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
 $documented->stop;
 
@@ -249,6 +271,7 @@ $far->stop;
 my $alone = $fleet->server('alone', lines => [ 'max_worker_processes = 0', "snowflake.max_wait = '100ms'" ]);
 fails_with($alone, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
 	qr/DETAIL:  No machine ID has been leased to this server yet/, qr/HINT:  The registrar of this server does not run/);
+fails_with($alone, 'SELECT sno_at(0, now())', '55000', qr/no sno ID can be issued: the registry has not answered yet/);
 $alone->stop;
 
 # A machine ID that is no partition.
@@ -266,11 +289,14 @@ configure($fixed, 'snowflake.sno_partition', 5);
 fails_with($fixed, 'SELECT sno_nextval()', '22023', qr/snowflake\.sno_partition cannot be set together with snowflake\.registry/);
 fails_with($fixed, "SELECT sno_at(0, now())", '22023', qr/snowflake\.sno_partition cannot be set together with snowflake\.registry/);
 $fixed->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.sno_partition');
+fails_with($fixed, "ALTER SYSTEM SET snowflake.registry = 'host=x nonsense'", '22023', qr/invalid value for parameter "snowflake\.registry"/, qr/DETAIL:  missing "="/);
 $fixed->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'\nsnowflake.machine_id = 77");
 $fixed->restart;
 $fixed->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
 $fleet->wait_for_state($fixed, 'refused');
 fails_with($fixed, $nextval, '55000', qr/the registry leases no machine ID to this server/, qr/DETAIL:  .*layout/);
+(undef, undef, $refused) = $fixed->psql('postgres', "SET ROLE app; $nextval");
+unlike($refused, qr/DETAIL/, 'there is nothing to say to others where no time is known');
 $fixed->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.sequence_range = '0-9999'");
 $fixed->restart;
 fails_with($fixed, $nextval, '22023', qr/sequence range "0-9999" does not fit/);

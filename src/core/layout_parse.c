@@ -87,7 +87,13 @@ quote(Span span)
 	size_t		length = span.length < 32 ? span.length : 32;
 
 	for (size_t i = 0; i < length; i++)
-		quote.text[i] = span.at[i] >= ' ' && span.at[i] <= '~' ? span.at[i] : '?';
+	{
+		char		c = span.at[i];
+
+		if (c < ' ' || c > '~')
+			c = '?';
+		quote.text[i] = c;
+	}
 	quote.text[length] = '\0';
 	return quote;
 }

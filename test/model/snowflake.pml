@@ -487,7 +487,7 @@ inline sf_ceiling_raise()
 #define SAFE	TICK(MAX(ceiling, PART(cursor)) - 1)
 #endif
 
-/* ceiling.c: sf_ceiling_change_over, change_over_locked */
+/* change_over.c: sf_line_change_over, change_over_locked */
 inline change_over()
 {
 	atomic {
@@ -730,7 +730,7 @@ open:	sf_ceiling_open()
 
 #if MOVES > 0
 
-/* ceiling.c: sf_ceiling_move, where the line is not open */
+/* line_move.c: sf_line_move, where the line is not open */
 inline move_unopened()
 {
 	atomic {
@@ -741,7 +741,7 @@ inline move_unopened()
 	goto unlock
 }
 
-/* ceiling.c: move_forth; the lock is held */
+/* line_move.c: move_forth; the lock is held */
 inline move_forth()
 {
 #ifdef PUBLISH_FORTH_FIRST
@@ -759,7 +759,7 @@ inline move_forth()
 }
 
 /*
- * ceiling.c: move_back; the lock is held.
+ * line_move.c: move_back; the lock is held.
  *
  * IDs handed out before can come again: that is what the administrator asks for.
  * Those handed out until the generation changes can, too, as the comment in C
@@ -802,7 +802,7 @@ active proctype Administrator()
 
 idle:
 	{
-		/* ceiling.c: sf_ceiling_move */
+		/* line_move.c: sf_line_move */
 		atomic {
 			moves < MOVES && RUNNING && !locked;
 			moves++;
@@ -905,7 +905,7 @@ inline keep()
 	given[machine] = given[machine] | FROM_TO(start, end)
 }
 
-/* ceiling.c: sf_ceiling_begin_span; the lock is held, and the ceiling was read */
+/* line_span.c: sf_line_begin_span; the lock is held, and the ceiling was read */
 inline begin_span()
 {
 #ifndef KEEP_CEILING
@@ -955,7 +955,7 @@ inline begin_span()
 #endif
 
 /*
- * span.c: sf_span_close, and ceiling.c: sf_ceiling_close.  The release comes to the registry
+ * span.c: sf_span_close, and line_span.c: sf_line_close.  The release comes to the registry
  * at once, and others have what is left from then on.
  */
 inline close()
@@ -1016,7 +1016,7 @@ idle:
 #ifdef REACH
 				renewed = true;
 #endif
-				span_end = end;			/* ceiling.c: sf_ceiling_extend_span */
+				span_end = end;			/* line_span.c: sf_line_extend_span */
 				forget_span();
 				locked = false;
 				goto idle

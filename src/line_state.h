@@ -1,0 +1,21 @@
+/*
+ * line_state.h
+ *	  What of a line outlives the server, in its register.
+ */
+#ifndef SF_LINE_STATE_H
+#define SF_LINE_STATE_H
+
+#include "line.h"
+#include "register.h"
+
+/* The state that the register of a line holds; all 0 if it was never written. */
+extern SfTimelineState sf_line_state_read(const SfLine *line, RepOriginId origin);
+
+/*
+ * Write a state: the ceiling, and of a line with timelines the other two.  The register is
+ * held; what goes back needs back, as with sf_register_write, which says what is raised.
+ */
+extern void sf_line_state_write(SfLine *line, RepOriginId origin, SfInstant ceiling, uint64 wall_safe,
+								uint32 drifts, bool back);
+
+#endif							/* SF_LINE_STATE_H */

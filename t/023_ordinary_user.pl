@@ -1,0 +1,95 @@
+# What a role without any privilege can do to others: not more than use up IDs as fast as the
+# layout has them.  It cannot change a setting for others, nor keep them from having IDs in
+# turn, nor make IDs come twice by how it sets up, ends or loses its sessions.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+# 256 IDs in each 10 ms, shared by all.
+my $server = snowflake_server('main', 'snowflake.machine_id = 1', "snowflake.layout = 'sonyflake'", "log_min_messages = warning");
+$server->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE greedy LOGIN; ALTER DATABASE postgres OWNER TO app');
+
+my @files;
+
+# A session of a role, whose IDs are written as they come.
+sub as
+{
+	my ($role, $settings, $query, @more) = @_;
+
+	push @files, "$scratch/ids." . @files;
+	return IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-U', $role, '-v', 'FETCH_COUNT=100', '-o', $files[-1],
+			'-c', $settings, '-c', $query ], @more);
+}
+
+# Settings: those that he may change are his own, in the session and for those to come.
+my $settings = $server->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION refusal(statement text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE statement; RETURN 'none'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
+SET ROLE app;
+SELECT name, refusal(format('SET %s = %L', name, setting)), refusal(format('ALTER ROLE app SET %s = %L', name, setting)),
+	refusal(format('ALTER DATABASE postgres SET %s = %L', name, setting))
+FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;
+SQL
+is($settings, <<'TEXT' =~ s/\n$//r, 'what an ordinary user, and the owner of a database, may set');
+snowflake.enable_timestamp_pushdown|none|none|none
+snowflake.layout|55P02|55P02|55P02
+snowflake.machine_id|55P02|55P02|55P02
+snowflake.max_ahead|55P02|55P02|55P02
+snowflake.max_clock_step|55P02|55P02|55P02
+snowflake.max_wait|none|none|none
+snowflake.registry_lease|55P02|55P02|55P02
+snowflake.sequence_jitter|55P02|55P02|55P02
+snowflake.sequence_range|55P02|55P02|55P02
+snowflake.sno_partition|55P02|55P02|55P02
+snowflake.sno_sequence_range|55P02|55P02|55P02
+TEXT
+fails_with($server, "SET ROLE app; SET snowflake.registry = ''", '55P02', qr/cannot be changed/);
+$server->safe_psql('postgres', 'ALTER DATABASE postgres RESET ALL; ALTER ROLE app RESET ALL');
+
+# Sessions that take all that there is, and wait for more for ever, keep nobody from having
+# some: another one has its IDs without an error, by the default of max_wait.
+my @greedy = map { as('greedy', 'SET snowflake.max_wait = -1', 'SELECT snowflake_nextval() FROM generate_series(1, 1000000000)', '2>', '/dev/null') } 1 .. 6;
+$server->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'") or die;
+my $messages = '';
+my $modest = as('app', '', 'SELECT snowflake_nextval() FROM generate_series(1, 200)', '2>', \$messages);
+ok($modest->finish, 'a modest session has IDs beside greedy ones');
+is($messages, '', 'without an error');
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'"), '6', 'while these are at it');
+
+# They are ended in the middle of whatever they do, and others come, with what a session may
+# set that could be thought to matter to what is durable, or to waits and locks.
+my $careless = "SET synchronous_commit = off; SET default_transaction_read_only = on; SET default_transaction_isolation = serializable; "
+  . "SET lock_timeout = 1; SET statement_timeout = 30; SET snowflake.max_wait = 0; SET client_min_messages = debug5; SET work_mem = 64";
+for (1 .. 20)
+{
+	my @hasty = map { as('greedy', $careless, 'SELECT snowflake_nextval() FROM generate_series(1, 100000)', '2>', '/dev/null') } 1 .. 3;
+	$server->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'greedy' ORDER BY random() LIMIT 2");
+	$_->finish for @hasty;
+}
+$server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'greedy'");
+$_->finish for @greedy;
+
+# And a crash, right after the last ID of such a session was seen.
+push @files, "$scratch/last";
+my ($status, $last) = $server->psql('postgres', 'SET synchronous_commit = off; SELECT snowflake_nextval() FROM generate_series(1, 1000)', extra_params => [ '-U', 'app' ]);
+append_to_file($files[-1], "$last\n");
+crash($server);
+$server->start;
+as('app', '', 'SELECT snowflake_nextval() FROM generate_series(1, 1000)')->finish;
+
+system_or_bail('sh', '-c', 'all=$1; shift; cat "$@" | grep -xE "[0-9]{13,}" | sort > "$all"', 'sh', "$scratch/all", @files);
+my $count = `wc -l < $scratch/all`;
+cmp_ok($count, '>=', 3000, 'all sessions: ' . ($count + 0) . ' IDs');
+is(`uniq -d $scratch/all | head -n 5`, '', 'none comes twice');
+
+# What it all leaves in the log is for those who read logs, and not more with each call.
+unlike(slurp_file($server->logfile), qr/PANIC|TRAP|terminated by signal (?!9)/, 'no process has crashed');
+
+done_testing();
