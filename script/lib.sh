@@ -141,6 +141,10 @@ stage() {
 	sed -n 's/^ok .*# SKIP/SKIPPED:/p' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
+		# shellcheck disable=SC2013
+		for name in $(sed -n 's/^t\/\(.*\)\.pl .*(Wstat.*/\1/p' "$work/$name.log"); do
+			tail -n 30 "$work/tree/tmp_check/log/regress_log_$name"
+		done
 		tail -n 100 "$work"/tree/regression.diffs "$work"/tree/output_iso/regression.diffs 2> /dev/null
 	fi
 }

@@ -3,11 +3,12 @@
 SET timezone = 'UTC';
 SELECT sno_metabyte(sno_nextval()) AS none, sno_metabyte(sno_nextval(200)) AS given, count(*) AS set, min(sno_metabyte(id)) AS of_set
 FROM sno_nextval(255, 3) AS id;
+SELECT clock_timestamp() AS before \gset
 CREATE TEMP TABLE taken AS SELECT n, sno_nextval(n % 256) AS id FROM generate_series(0, 199999) n;
 SELECT count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), sno_tick_tock(id))) AS ids,
        count(*) FILTER (WHERE sno_metabyte(id) <> n % 256) AS wrong_metabyte,
        count(DISTINCT sno_partition(id)) AS partitions, min(sno_partition(id)) = current_setting('snowflake.machine_id')::integer AS is_machine_id,
-       count(*) FILTER (WHERE sno_timestamp(id) NOT BETWEEN now() - interval '1 s' AND clock_timestamp() + interval '10 ms') AS untrue
+       count(*) FILTER (WHERE sno_timestamp(id) NOT BETWEEN timestamptz :'before' - interval '4 ms' AND clock_timestamp() + interval '10 ms') AS untrue
 FROM taken;
 SELECT count(*) AS disordered FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before FROM (SELECT n, sno_nextval(7) AS id FROM generate_series(1, 100000) n) i) o WHERE id <= before;
 SELECT count(*) FROM (SELECT sno_nextval(0, 0)) none;
