@@ -53,6 +53,9 @@ FUZZ_TESTS = $(patsubst test/fuzz/%.c,test/unit/test_%,$(wildcard test/fuzz/fuzz
 test/unit/test_fuzz_%: test/fuzz/fuzz_%.c test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
 	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< test/fuzz/standalone.c $(CORE_OBJS:.o=.c)
 
+# What runs them, where they are built for another machine.
+UNIT_EXEC =
+
 .PHONY: unit
 unit: $(UNIT_TESTS) $(FUZZ_TESTS)
-	$(PROVE) --exec '' $(UNIT_TESTS) $(FUZZ_TESTS)
+	$(PROVE) --exec '$(UNIT_EXEC)' $(UNIT_TESTS) $(FUZZ_TESTS)

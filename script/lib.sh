@@ -143,6 +143,7 @@ stage() {
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
 		# shellcheck disable=SC2013
 		for name in $(sed -n 's/^t\/\(.*\)\.pl .*(Wstat.*/\1/p' "$work/$name.log"); do
+			grep -aE -A 10 '^\[[^]]*\]\([^)]*\) not ok' "$work/tree/tmp_check/log/regress_log_$name"
 			tail -n 30 "$work/tree/tmp_check/log/regress_log_$name"
 		done
 		tail -n 100 "$work"/tree/regression.diffs "$work"/tree/output_iso/regression.diffs 2> /dev/null

@@ -19,6 +19,14 @@
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
+/*
+ * IDs are Datums, and the shared cursor is swapped by one instruction.  The order of bytes
+ * does not matter.
+ */
+#if SIZEOF_VOID_P != 8
+#error "snowflake needs a platform of 64 bits"
+#endif
+
 /* Access to varlenas has a header of its own since 16. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"

@@ -7,12 +7,11 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/timestamp.h"
 
 #include "layout_argument.h"
+#include "row.h"
 
 PG_FUNCTION_INFO_V1(snowflake_decode);
 PG_FUNCTION_INFO_V1(snowflake_timestamp);
@@ -25,17 +24,13 @@ snowflake_decode(PG_FUNCTION_ARGS)
 	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
 	int64		id = sf_id_argument(fcinfo, 0, layout, 1);
 	SfFields	fields = sf_layout_decompose(layout, id);
-	TupleDesc	descriptor;
 	Datum		values[3];
 	bool		nulls[3] = {false, false, false};
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	values[0] = TimestampTzGetDatum(sf_layout_instant(layout, id));
 	values[1] = Int32GetDatum((int32) fields.machine);
 	values[2] = Int32GetDatum((int32) fields.sequence);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor),
-													  values, nulls)));
+	PG_RETURN_DATUM(sf_row(fcinfo, values, nulls));
 }
 
 Datum

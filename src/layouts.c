@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"
@@ -25,8 +24,8 @@ tick_as_interval(const SfLayout *layout)
 	return IntervalPGetDatum(interval);
 }
 
-static HeapTuple
-layout_row(TupleDesc descriptor, const SfPreset *preset)
+static void
+put_layout(ReturnSetInfo * result, const SfPreset *preset)
 {
 	SfLayout	layout;
 	SfParseError error;
@@ -49,31 +48,16 @@ layout_row(TupleDesc descriptor, const SfPreset *preset)
 							  USECS_PER_SEC / layout.tick_length);
 	values[8] = TimestampTzGetDatum(sf_layout_tick_start(&layout, sf_layout_last_tick(&layout) + 1));
 	values[9] = CStringGetTextDatum(definition);
-	return heap_form_tuple(descriptor, values, nulls);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 Datum
 snowflake_layouts(PG_FUNCTION_ARGS)
 {
-	FuncCallContext *context;
-	HeapTuple	row;
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	if (SRF_IS_FIRSTCALL())
-	{
-		MemoryContext old_context;
-		TupleDesc	descriptor;
-
-		context = SRF_FIRSTCALL_INIT();
-		old_context = MemoryContextSwitchTo(context->multi_call_memory_ctx);
-		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "return type must be a row type");
-		context->tuple_desc = BlessTupleDesc(descriptor);
-		context->max_calls = SF_PRESET_COUNT;
-		MemoryContextSwitchTo(old_context);
-	}
-	context = SRF_PERCALL_SETUP();
-	if (context->call_cntr >= context->max_calls)
-		SRF_RETURN_DONE(context);
-	row = layout_row(context->tuple_desc, &sf_presets[context->call_cntr]);
-	SRF_RETURN_NEXT(context, HeapTupleGetDatum(row));
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < SF_PRESET_COUNT; i++)
+		put_layout(result, &sf_presets[i]);
+	return (Datum) 0;
 }

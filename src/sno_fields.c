@@ -4,11 +4,10 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/timestamp.h"
 
+#include "row.h"
 #include "sno.h"
 #include "sno_argument.h"
 
@@ -27,18 +26,15 @@ sno_decode(PG_FUNCTION_ARGS)
 {
 	const SfSno *id = PG_GETARG_SNO(0);
 	SfSnoFields fields = sf_sno_decompose(id);
-	TupleDesc	descriptor;
 	Datum		values[5];
 	bool		nulls[5] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	values[0] = TimestampTzGetDatum(sf_sno_instant(id));
 	values[1] = Int32GetDatum(fields.metabyte);
 	values[2] = Int32GetDatum(fields.partition);
 	values[3] = Int32GetDatum(fields.sequence);
 	values[4] = BoolGetDatum(fields.tick_tock);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+	PG_RETURN_DATUM(sf_row(fcinfo, values, nulls));
 }
 
 Datum

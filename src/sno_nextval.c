@@ -4,14 +4,13 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/timestamp.h"
 
 #include "generator.h"
 #include "machine.h"
 #include "nextval.h"
+#include "row.h"
 #include "sno.h"
 #include "sno_argument.h"
 
@@ -74,12 +73,9 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	SfSequenceRange range = sf_sequence_range_within(&line->layout, line->range);
 	uint32		partition = pg_atomic_read_u32(&line->machine_id);
 	uint64		position = sf_line_position(line);
-	TupleDesc	descriptor;
 	Datum		values[8];
 	bool		nulls[8] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	values[0] = Int32GetDatum((int32) partition);
 	nulls[0] = partition == SF_MACHINE_ID_NOT_PINNED;
 	values[1] = Int32GetDatum((int32) range.min);
@@ -91,5 +87,5 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	nulls[6] = pg_atomic_read_u64(&line->wall_safe) == 0;
 	values[6] = tick_datum(line, pg_atomic_read_u64(&line->wall_safe));
 	values[7] = Int64GetDatum((int64) pg_atomic_read_u32(&line->drifts));
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+	PG_RETURN_DATUM(sf_row(fcinfo, values, nulls));
 }

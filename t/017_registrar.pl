@@ -23,21 +23,13 @@ sub crash_process
 	my ($crashed) = @_;
 	my $session = IPC::Run::start([ 'psql', '-XAtqd', $crashed->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
 	my $log = -s $crashed->logfile;
-	my $pid;
+	my $pid = wait_until(
+		sub { $crashed->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'") });
 
-	for (1 .. 600)
-	{
-		last if $pid = $crashed->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'");
-		select(undef, undef, undef, 0.1);
-	}
 	kill 'KILL', $pid;
 	$session->finish;
 	wait_for_log($crashed, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
-	for (1 .. 600)
-	{
-		last if $crashed->psql('postgres', 'SELECT 1') == 0;
-		select(undef, undef, undef, 0.1);
-	}
+	wait_until(sub { $crashed->psql('postgres', 'SELECT 1') == 0 });
 }
 
 # What the registry says of a machine ID.
@@ -102,11 +94,7 @@ for (1 .. 2)
 
 	kill 'TERM', $ended;
 	$waiting->finish if $_ == 1;
-	for (1 .. 600)
-	{
-		last if $fleet->registrar($server) !~ /^(0|$ended)$/;
-		select(undef, undef, undef, 0.1);
-	}
+	wait_until(sub { $fleet->registrar($server) !~ /^(0|$ended)$/ });
 	$fleet->wait_for_state($server, 'unreachable');
 }
 like($seen, qr/no Snowflake ID can be issued: this server has given its machine ID back/, 'a call after the machine ID was given back fails');

@@ -38,7 +38,7 @@ for my $database (('postgres', 'other') x 4)
 			'-c', 'SELECT snowflake_nextval() FROM generate_series(1, 50000)' ]);
 }
 $_->finish for @sessions;
-is(`sort @files | uniq | wc -l` + 0, 400000, 'sessions of two databases have different IDs');
+none_comes_twice(400000, 'sessions of two databases', @files);
 
 # What was used first holds, also for those who only decode.
 my $id = $server->safe_psql('postgres', $nextval);
@@ -60,11 +60,7 @@ $server->reload;
 my $pid = $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 kill 'KILL', $pid;
 wait_for_log($server, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
-for (1 .. 600)
-{
-	last if $server->psql('postgres', 'SELECT 1') == 0;
-	select(undef, undef, undef, 0.1);
-}
+wait_until(sub { $server->psql('postgres', 'SELECT 1') == 0 });
 is($server->safe_psql('postgres', "SELECT snowflake_nextval() > $last, snowflake_machine_id(snowflake_nextval())"), 't|8',
 	'after a crash the line goes on, with what is configured now');
 

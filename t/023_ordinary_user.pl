@@ -84,10 +84,7 @@ crash($server);
 $server->start;
 as('app', '', 'SELECT snowflake_nextval() FROM generate_series(1, 1000)')->finish;
 
-system_or_bail('sh', '-c', 'all=$1; shift; cat "$@" | grep -xE "[0-9]{13,}" | sort > "$all"', 'sh', "$scratch/all", @files);
-my $count = `wc -l < $scratch/all`;
-cmp_ok($count, '>=', 3000, 'all sessions: ' . ($count + 0) . ' IDs');
-is(`uniq -d $scratch/all | head -n 5`, '', 'none comes twice');
+none_comes_twice(3000, 'all sessions', @files);
 
 # What it all leaves in the log is for those who read logs, and not more with each call.
 unlike(slurp_file($server->logfile), qr/PANIC|TRAP|terminated by signal (?!9)/, 'no process has crashed');

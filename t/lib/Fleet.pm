@@ -152,18 +152,12 @@ sub issues
 	return $status == 0;
 }
 
-# The same, within a minute.
+# The same, in time.
 sub comes_to_issue
 {
 	my ($self, $server, $name) = @_;
-	my $issues = 0;
 
-	for (1 .. 120)
-	{
-		last if $issues = $self->issues($server);
-		select(undef, undef, undef, 0.2);
-	}
-	ok($issues, $name);
+	ok(wait_until(sub { $self->issues($server) }), $name);
 }
 
 # A session that issues IDs of both kinds, now and then, until stop_writers, whatever
@@ -240,14 +234,8 @@ sub wait_for_state
 sub check
 {
 	my ($self, $least, $name) = @_;
-	my $all = "$scratch/ids.all";
 
-	system_or_bail('sh', '-c', 'all=$1; shift; cat "$@" | grep -xE "[0-9]{13,}|[0-9a-z]{16}" | sort > "$all"', 'sh', $all, @{ $self->{files} });
-	my $count = `wc -l < $all`;
-	my $twice = `uniq -d $all | head -n 5`;
-
-	cmp_ok($count, '>=', $least, "$name: " . ($count + 0) . ' IDs');
-	is($twice, '', "$name: none comes twice");
+	none_comes_twice($least, $name, @{ $self->{files} });
 }
 
 1;

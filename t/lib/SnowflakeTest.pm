@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log);
+our @EXPORT = qw($scratch crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log wait_until none_comes_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -47,11 +47,41 @@ sub crash
 	my @children = split ' ', `pgrep -P $postmaster`;
 	kill 'KILL', @children;
 	$server->kill9;
-	for (1 .. 600)
+	wait_until(sub { !grep { kill 0, $_ } $postmaster, @children });
+}
+
+# Wait until a function returns what is true, which is returned; or what it returns after a
+# long time.
+sub wait_until
+{
+	my ($condition) = @_;
+
+	for (1 .. 20 * $PostgreSQL::Test::Utils::timeout_default)
 	{
-		last unless grep { kill 0, $_ } $postmaster, @children;
+		my $result = $condition->();
+
+		return $result if $result;
 		select(undef, undef, undef, 0.05);
 	}
+	return $condition->();
+}
+
+# Of all IDs in files, in lines of their own, there are so many at least, and none comes twice.
+sub none_comes_twice
+{
+	my ($least, $name, @files) = @_;
+	my $sorted = "$scratch/ids.sorted";
+
+	system_or_bail('sh', '-c', 'sorted=$1; shift; grep -hxE "[0-9]{13,}|[0-9a-z]{16}" "$@" | sort > "$sorted"', 'sh', $sorted, @files);
+	my $count = `wc -l < $sorted` + 0;
+	my $twice = `uniq -d $sorted | head -n 5`;
+	my $greatest = `tail -n 1 $sorted`;
+
+	cmp_ok($count, '>=', $least, "$name: $count IDs");
+	is($twice, '', "$name: none comes twice");
+	unlink $sorted;
+	chomp $greatest;
+	return $greatest;
 }
 
 # Restart with another layout, and accept it.
@@ -105,11 +135,7 @@ sub wait_for_log
 {
 	my ($server, $from, $pattern, $name) = @_;
 
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		last if substr(slurp_file($server->logfile), $from) =~ $pattern;
-		select(undef, undef, undef, 0.1);
-	}
+	wait_until(sub { substr(slurp_file($server->logfile), $from) =~ $pattern });
 	log_matches($server, $from, $pattern, $name);
 }
 
