@@ -80,7 +80,7 @@ timestamp_call(Node *node)
 
 Oid
 sf_sibling(const SfComparison *comparison, const char *name, PGFunction address,
-		   int nargs, Oid * types)
+		   int nargs, Oid *types)
 {
 	Oid			schema = get_func_namespace(comparison->function);
 	oidvector  *arguments = buildoidvector(types, nargs);

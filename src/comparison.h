@@ -37,7 +37,7 @@ extern bool sf_match_comparison(OpExpr *operator, SfComparison *comparison);
  * same schema, with the name, address and argument types given.  InvalidOid where
  * it is not found, or where the user may not call it.
  */
-extern Oid sf_sibling(const SfComparison *comparison, const char *name,
-					  PGFunction address, int nargs, Oid * types);
+extern Oid	sf_sibling(const SfComparison *comparison, const char *name,
+					   PGFunction address, int nargs, Oid *types);
 
 #endif							/* SF_COMPARISON_H */

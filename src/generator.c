@@ -48,6 +48,15 @@ typedef struct Hand
 	pg_atomic_uint32 *line_generation;	/* what it is now; valid if left > 0 */
 } Hand;
 
+/* A line as a backend has seen it. */
+typedef struct Sight
+{
+	uint32		generation;
+	uint32		machine_id;
+	uint64		cursor;
+	uint64		ceiling;
+} Sight;
+
 static Hand hands[SF_LINE_COUNT];
 
 static int64 last_id = -1;		/* of bigint; -1 before the first */
@@ -74,15 +83,18 @@ wanted_size(const Hand *hand, SfSequenceRange range, TimestampTz now)
 }
 
 static void
-take_in_hand(Hand *hand, const SfLine *line, uint32 machine_id, bool timeline,
-			 const SfLease *lease, uint32 size)
+take_in_hand(Hand *hand, SfLine *line, const Sight *sight, const SfLease *lease, uint32 size)
 {
 	const SfLayout *layout = &line->layout;
 	uint32		sequence = sf_position_sequence(layout, lease->start);
 
 	if (line->kind == SF_LINE_SNO)
 	{
-		SfSnoFields fields = {.units = lease->tick,.tick_tock = timeline,.partition = (uint16) machine_id};
+		SfSnoFields fields = {
+			.units = lease->tick,
+			.tick_tock = sf_line_timeline_of(line, sight->cursor),
+			.partition = (uint16) sight->machine_id,
+		};
 		SfSno		id = sf_sno_compose(fields);
 
 		hand->upper = sf_sno_upper(&id);
@@ -91,7 +103,7 @@ take_in_hand(Hand *hand, const SfLine *line, uint32 machine_id, bool timeline,
 	}
 	else
 	{
-		SfFields	fields = {.tick = lease->tick,.machine = machine_id,.sequence = sequence};
+		SfFields	fields = {.tick = lease->tick,.machine = sight->machine_id,.sequence = sequence};
 
 		hand->next = (uint64) sf_layout_compose(layout, fields);
 		hand->step = UINT64CONST(1) << layout->sequence_shift;
@@ -100,6 +112,8 @@ take_in_hand(Hand *hand, const SfLine *line, uint32 machine_id, bool timeline,
 	hand->size = size;
 	hand->tick_start = sf_layout_tick_start(layout, lease->tick);
 	hand->tick_length = layout->tick_length;
+	hand->generation = sight->generation;
+	hand->line_generation = &line->generation;
 }
 
 static void
@@ -134,27 +148,74 @@ report_exhausted(const SfLine *line)
  * a reading from before others moved it would look like a step back.
  */
 static void
-wait_or_change_over(SfLine *line, SfWait *wait, uint32 machine_id, uint64 cursor, const SfLease *lease)
+wait_or_change_over(SfLine *line, SfWait *wait, const Sight *sight, const SfLease *lease)
 {
 	TimestampTz allowed = sf_layout_tick_start(&line->layout, lease->tick) - (int64) sf_max_ahead * 1000;
 	TimestampTz safe;
 
-	switch (sf_line_judge_clock(line, cursor, GetCurrentTimestamp()))
+	switch (sf_line_judge_clock(line, sight->cursor, GetCurrentTimestamp()))
 	{
 		case SF_STEP_BACK_NONE:
 			sf_wait_for_clock(line, wait, allowed);
 			break;
 		case SF_STEP_BACK_WAIT:
-			if (pg_atomic_read_u64(&line->cursor) != cursor)
+			if (pg_atomic_read_u64(&line->cursor) != sight->cursor)
 				break;			/* somebody has changed over meanwhile */
 			safe = sf_layout_tick_start(&line->layout, pg_atomic_read_u64(&line->wall_safe) + 1);
 			sf_wait_for_clock(line, wait, Min(allowed, safe));
 			break;
 		case SF_STEP_BACK_CHANGE:
-			if (!sf_line_change_over(line, machine_id, cursor))
+			if (!sf_line_change_over(line, sight->machine_id, sight->cursor))
 				sf_wait_for_register(line, wait);
 			break;
 	}
+}
+
+/*
+ * Look at the line, and open it if nobody has.  Returns false if there is no machine ID
+ * yet.  It is read in an order that those rely on who change it meanwhile: see
+ * line_span.c and line_move.c.
+ */
+static bool
+look(SfShared *shared, SfLine *line, Sight *sight)
+{
+	sight->generation = pg_atomic_read_u32(&line->generation);
+	pg_read_barrier();
+	sight->machine_id = sf_machine_id(shared, line->kind);
+	if (sight->machine_id == SF_MACHINE_ID_NOT_PINNED)
+		return false;
+	sf_ceiling_open(line, sight->machine_id);
+	pg_read_barrier();
+	sight->cursor = pg_atomic_read_u64(&line->cursor);
+	if (sight->cursor == SF_CURSOR_CLOSED)
+		sf_span_report_none(shared, line);
+	pg_read_barrier();
+	sight->ceiling = pg_atomic_read_u64(&line->ceiling);
+	return true;
+}
+
+static void
+set_terms(SfLeaseTerms *terms, const Sight *sight, TimestampTz now)
+{
+	terms->ceiling = sight->ceiling;
+	terms->now_tick = sf_layout_tick_floor(terms->layout, now);
+	terms->last_allowed_tick = sf_layout_tick_floor(terms->layout, now + (int64) sf_max_ahead * 1000);
+	if (sf_sequence_jitter > 0)
+		terms->jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state, 0, sf_sequence_jitter);
+}
+
+/* Take a lease off the line, if the line is still what was seen. */
+static bool
+swap_cursor(SfLine *line, const Sight *sight, const SfLease *lease)
+{
+	uint64		cursor = sight->cursor;
+
+	if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor,
+										sf_cursor(sf_line_timeline_of(line, cursor), lease->end)))
+		return false;			/* somebody was faster */
+	if (pg_atomic_read_u32(&line->generation) != sight->generation)
+		return false;			/* of a line that is no more; it is lost */
+	return true;
 }
 
 static void
@@ -163,39 +224,24 @@ take_lease(SfLineKind kind, TimestampTz now)
 	SfShared   *shared = sf_shared_required();
 	SfLine	   *line = &shared->lines[kind];
 	Hand	   *hand = &hands[kind];
-	const SfLayout *layout = &line->layout;
 	SfWait		wait = {0};
-	SfLeaseTerms terms = {.layout = layout};
+	SfLeaseTerms terms = {.layout = &line->layout};
 
 	PreventCommandDuringRecovery(kind == SF_LINE_SNO ? "sno_nextval()" : "snowflake_nextval()");
-	terms.range = sf_sequence_range_within(layout, line->range);
+	terms.range = sf_sequence_range_within(&line->layout, line->range);
 	terms.last_tick = sf_line_last_tick(line);
 	terms.size = wanted_size(hand, terms.range, now);
 
-	for (;;)
+	for (;; now = GetCurrentTimestamp())
 	{
-		uint32		generation = pg_atomic_read_u32(&line->generation);
-		uint32		machine_id;
-		uint64		cursor;
-		bool		timeline;
+		Sight		sight;
 		SfLease		lease;
 
-		/* In this order: see line_span.c and line_move.c. */
-		pg_read_barrier();
-		machine_id = sf_machine_id(shared, kind);
-		if (machine_id == SF_MACHINE_ID_NOT_PINNED)
+		if (!look(shared, line, &sight))
 		{
 			sf_wait_for_span(shared, line, &wait);
-			now = GetCurrentTimestamp();
 			continue;
 		}
-		sf_ceiling_open(line, machine_id);
-		pg_read_barrier();
-		cursor = pg_atomic_read_u64(&line->cursor);
-		if (cursor == SF_CURSOR_CLOSED)
-			sf_span_report_none(shared, line);
-		pg_read_barrier();
-		terms.ceiling = pg_atomic_read_u64(&line->ceiling);
 
 		/*
 		 * A reading from before a change over would take the other timeline
@@ -204,44 +250,33 @@ take_lease(SfLineKind kind, TimestampTz now)
 		if (sf_line_has_timelines(line))
 			now = GetCurrentTimestamp();
 		sf_clock_check(line, now);
-		terms.now_tick = sf_layout_tick_floor(layout, now);
-		terms.last_allowed_tick =
-			sf_layout_tick_floor(layout, now + (int64) sf_max_ahead * 1000);
-		if (sf_sequence_jitter > 0)
-			terms.jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state,
-														 0, sf_sequence_jitter);
+		set_terms(&terms, &sight, now);
 
-		timeline = sf_line_timeline_of(line, cursor);
-		switch (sf_lease_next(&terms, sf_line_position_of(line, cursor), &lease))
+		switch (sf_lease_next(&terms, sf_line_position_of(line, sight.cursor), &lease))
 		{
 			case SF_LEASE_OK:
-				if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, sf_cursor(timeline, lease.end)))
-					break;		/* somebody was faster; look again */
-				if (pg_atomic_read_u32(&line->generation) != generation)
-					break;		/* of a line that is no more; it is lost */
-				take_in_hand(hand, line, machine_id, timeline, &lease, terms.size);
-				hand->generation = generation;
-				hand->line_generation = &line->generation;
+				if (!swap_cursor(line, &sight, &lease))
+					break;
+				take_in_hand(hand, line, &sight, &lease, terms.size);
 				count_lease(line, &terms, &lease);
-				if (sf_ceiling_is_near(layout, lease.start, terms.ceiling))
+				if (sf_ceiling_is_near(&line->layout, lease.start, terms.ceiling))
 					sf_ceiling_raise_early(line, terms.ceiling, now);
 				return;
 			case SF_LEASE_AHEAD:
-				wait_or_change_over(line, &wait, machine_id, cursor, &lease);
+				wait_or_change_over(line, &wait, &sight, &lease);
 				break;
 			case SF_LEASE_AT_CEILING:
 				if (sf_line_is_past_span(line, lease.tick))
 					sf_wait_for_span(shared, line, &wait);
-				else if (!sf_ceiling_raise(line, machine_id, terms.ceiling, now))
+				else if (!sf_ceiling_raise(line, sight.machine_id, terms.ceiling, now))
 					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
-				if (sf_line_judge_clock(line, cursor, now) == SF_STEP_BACK_NONE)
+				if (sf_line_judge_clock(line, sight.cursor, now) == SF_STEP_BACK_NONE)
 					report_exhausted(line);
-				wait_or_change_over(line, &wait, machine_id, cursor, &lease);
+				wait_or_change_over(line, &wait, &sight, &lease);
 				break;
 		}
-		now = GetCurrentTimestamp();
 	}
 }
 
