@@ -114,8 +114,6 @@ sf_has_time_index(Node *column, List *queries, Oid function)
 	{
 		case RTE_RELATION:
 			return relation_calls(entry->relid, function);
-		case RTE_JOIN:
-			return sf_has_time_index(list_nth(entry->joinaliasvars, var->varattno - 1), queries, function);
 		case RTE_SUBQUERY:
 			inner = entry->subquery;
 			break;

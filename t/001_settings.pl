@@ -53,7 +53,10 @@ log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.layout
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.sequence_range = '9-8'");
 ok(!$server->start(fail_ok => 1), 'no start with a malformed sequence range');
 log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.sequence_range": "9-8"/, 'the log says why');
-$server->append_conf('postgresql.conf', "snowflake.sequence_range = ''");
+$server->append_conf('postgresql.conf', "snowflake.sequence_range = ''\nsnowflake.sno_sequence_range = '0-65536'");
+ok(!$server->start(fail_ok => 1), 'no start with a malformed sequence range of sno');
+log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.sno_sequence_range": "0-65536"/, 'the log says why');
+$server->append_conf('postgresql.conf', "snowflake.sno_sequence_range = ''");
 
 # Preloaded, no machine ID.
 $server->start;

@@ -141,6 +141,11 @@ $server->stop;
 $clock->start($server);
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
 refuses('a floor that was set before the first ID');
+$server->stop;
+$clock->start($server);
+$server->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
+is($server->safe_psql('postgres', "SET snowflake.max_wait = '10 s'; SELECT sno_tick_tock(sno_nextval())"), 't', 'and set back before the first ID');
+$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
 $clock->set(900 + 3700);
 issues($server, 't', 'until it is reached');
 

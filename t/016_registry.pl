@@ -185,7 +185,8 @@ SQL
 # A registry is a server, a database, the servers ("holders") that have spans, by their
 # names, and all spans that were granted.
 #
-my $lease = 8;    # s, as long as is allowed
+# s, as long as is allowed, and long enough for all that follows on a slow machine
+my $lease = 16 * int(1 + $PostgreSQL::Test::Utils::timeout_default / 200);
 my $us = '(extract(epoch FROM %s) * 1000000)::bigint';
 
 sub registry

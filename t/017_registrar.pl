@@ -255,6 +255,21 @@ fails_with($far, 'SET snowflake.max_wait = 0; SELECT count(*) FROM (SELECT snowf
 	qr/no Snowflake ID can be issued: its time would be after the lease of the machine ID/, qr/DETAIL:  Machine ID \d+ is leased to this server for IDs with times before 20/);
 $far->stop;
 
+# Without bits for a machine ID there is one server that issues IDs at a time.
+my @layout = ("snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 sequence=12'");
+$registry->safe_psql('postgres', 'CREATE DATABASE single');
+$registry->safe_psql('single', 'CREATE EXTENSION snowflake_registry');
+push @layout, "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=single'";
+my $single = $fleet->server('single', lines => [ @layout, 'snowflake.machine_id = 9' ]);
+is($single->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'a layout without machine bits');
+my $second = $fleet->server('second', lines => \@layout);
+$fleet->wait_for_state($second, 'refused');
+fails_with($second, $nextval, '55000', qr/the registry leases no machine ID to this server/);
+$single->stop;
+$fleet->wait_for_state($second, 'held');
+is($second->psql('postgres', $nextval), 0, 'passes to another server');
+$second->stop;
+
 # No process for the registrar.
 my $alone = $fleet->server('alone', lines => [ 'max_worker_processes = 0', "snowflake.max_wait = '100ms'" ]);
 fails_with($alone, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,

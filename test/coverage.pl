@@ -24,16 +24,16 @@ while (<$found>)
 		open(my $source, '<', "$directory/$file") or die "$file: $!";
 		@text = <$source>;
 	}
-	elsif (/^DA:(\d+),(\d+)/)
+	elsif (my ($number, $count) = /^DA:(\d+),(\d+)/)
 	{
 		$lines{$file}++;
-		if ($2 > 0)
+		if ($count > 0)
 		{
 			$executed{$file}++;
 			next;
 		}
-		my $line = $text[ $1 - 1 ] =~ s/^\s+|\s+$//gr;
-		push @missed, sprintf("%s:%d: %s\n    %s", $file, $1, $line, $reason{"$file: $line"} // 'NO REASON IS KNOWN');
+		my $line = $text[ $number - 1 ] =~ s/^\s+|\s+$//gr;
+		push @missed, sprintf("%s:%d: %s\n    %s", $file, $number, $line, $reason{"$file: $line"} // 'NO REASON IS KNOWN');
 	}
 }
 
