@@ -230,7 +230,7 @@ CREATE FUNCTION pg_stat_snowflake(
 	OUT stats_reset timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'pg_stat_snowflake'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 1;
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
 
 COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
 

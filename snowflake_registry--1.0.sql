@@ -469,7 +469,8 @@ COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, inter
  *
  * If the machine ID was not granted since the fence, and the span has not run out, nobody
  * else has been given that machine ID after the caller.  That holds by the clock of the
- * registry that may have done so, which is within max_skew of this one's.
+ * registry that may have done so, which is within max_skew of this one's.  A span that no
+ * grant can have had is nobody's.
  */
 CREATE FUNCTION snowflake_registry.renew(token uuid, machine_id integer, lease_from timestamptz, lease_until timestamptz,
 	lease interval, clock timestamptz, holder text, known bigint)
@@ -502,6 +503,9 @@ BEGIN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
 			RETURN snowflake_registry.refuse(format('this span of machine ID %s is not held under this token', machine_id));
 		END IF;
+	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.exactly(config.max_lease + 2 * config.max_skew)
+		OR machine_id >= 1::bigint << config.machine_bits THEN
+		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s', machine_id, lease_until));
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
 	ELSE
@@ -512,7 +516,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval, timestamptz, text, bigint) IS
-'moves the end of the span that the holder of a token was last granted, with the number known, to lease after the later of its clock and the registry''s.  Returns the span, or a refusal, after which the caller has what it had: clock off, lease too long, not held, fenced.  Raises invalid_parameter_value for what is malformed';
+'moves the end of the span that the holder of a token was last granted, with the number known, to lease after the later of its clock and the registry''s.  Returns the span, or a refusal, after which the caller has what it had: clock off, lease too long, not held, never leased, fenced.  Raises invalid_parameter_value for what is malformed';
 
 /*
  * It does not matter which span of the caller the row has, since all IDs are before
@@ -686,7 +690,7 @@ SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
 FROM snowflake_registry.config c
 	CROSS JOIN LATERAL (SELECT 1::bigint << c.machine_bits AS ids) n
 	CROSS JOIN LATERAL (
-		SELECT count(token) AS held, count(*) FILTER (WHERE machine_id < n.ids) AS taken, min(lease_until) AS next_free_at
+		SELECT count(token) AS held, count(*) FILTER (WHERE machine_id < n.ids) AS taken, min(lease_until) FILTER (WHERE machine_id < n.ids) AS next_free_at
 		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp()) m;
 
 COMMENT ON VIEW snowflake_registry.status IS 'the registry in one row, none before it was first called';

@@ -159,6 +159,7 @@ SELECT * FROM claim('e', layout => 'large', machine_bits => 31);
 SELECT snowflake_registry.accept_layout();
 SELECT * FROM claim('f', layout => 'one', machine_bits => 0);
 SELECT layout, machine_bits, held, free FROM snowflake_registry.status;
+SELECT s.next_free_at = m.lease_until AS of_the_only_one FROM snowflake_registry.status s, snowflake_registry.machines m WHERE machine_id = 0;
 SELECT snowflake_registry.accept_layout();
 
 -- the same token, with another wish
@@ -270,6 +271,9 @@ UPDATE snowflake_registry.machine SET token = token('d') WHERE machine_id = 1;
 SELECT * FROM renew('d');
 SELECT machine_id, left(token::text, 1) AS token, lease_from > '2000-01-01' AS of_the_span FROM snowflake_registry.machine WHERE machine_id IN (1, 3) ORDER BY 1;
 SELECT * FROM renew('f', machine_id => 3, lease_from => '2000-01-01', lease_until => clock_timestamp() + interval '1 minute', known => 2);
+-- but not what no registry can have leased
+SELECT id, refusal FROM renew('f', machine_id => 2, lease_from => '2000-01-01', lease_until => '9999-01-01', known => 2);
+SELECT id, refusal ~ '^no registry has leased machine ID 4 until ' AS refused FROM renew('f', machine_id => 4, lease_from => '2000-01-01', lease_until => clock_timestamp() + interval '1 minute', known => 2);
 -- given back by who was renewed in what was lost: later than what is stored
 UPDATE snowflake_registry.machine SET lease_until = clock_timestamp() WHERE machine_id = 3;
 SELECT release('d', (span('d')).lease_until, known => (span('d')).grant_number);

@@ -6,7 +6,6 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
@@ -16,7 +15,6 @@
 #include "core/sno.h"
 #include "line_move.h"
 #include "register.h"
-#include "settings.h"
 #include "shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_make_register);
@@ -39,7 +37,7 @@ snowflake_make_register(PG_FUNCTION_ARGS)
 		ereport(LOG,
 				errmsg("the register of Snowflake IDs was made, for the layout \"%s\"",
 					   sf_layout_in_force_text()));
-	if (sf_register_make(SF_LINE_SNO, &sf_sno_line, false, &before))
+	if (sf_register_make(SF_LINE_SNO, &sf_sno_layout, false, &before))
 		ereport(LOG,
 				errmsg("the register of IDs of type sno was made"));
 	PG_RETURN_VOID();
@@ -72,7 +70,7 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 
 /*
  * Raises datetime_field_overflow for an instant outside of the layout, or before
- * 1970, which the register cannot hold; invalid_parameter_value for one before the span.
+ * 1970, which the register cannot hold.
  */
 static void
 check_instant(SfLine *line, TimestampTz instant)
@@ -86,20 +84,42 @@ check_instant(SfLine *line, TimestampTz instant)
 				errmsg("the floor of %s IDs must be within the layout", sf_line_name(line)),
 				line->kind == SF_LINE_BIGINT ?
 				errdetail("The layout is that of snowflake.layout, \"%s\".", line->layout_text) : 0);
-	if (sf_position_at(&line->layout, instant) < pg_atomic_read_u64(&line->span_start))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("the floor of %s IDs must not be before the span of time that is leased to this server", sf_line_name(line)),
-				errdetail("The span begins at %s.",
-						  timestamptz_to_str(sf_line_time(line, pg_atomic_read_u64(&line->span_start)))));
+}
+
+static void
+report_not_moved(SfShared *shared, SfLine *line, TimestampTz instant, SfMove why)
+{
+	switch (why)
+	{
+		case SF_MOVED:
+			break;
+		case SF_MOVE_TOO_SHORT:
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("the line of %s IDs is not ahead of %s by more than a server reserves",
+						   sf_line_name(line), timestamptz_to_str(instant)),
+					errdetail("A server reserves a second, or two ticks."));
+			break;
+		case SF_MOVE_BEFORE_SPAN:
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("the floor of %s IDs must not be before the span of time that is leased to this server",
+						   sf_line_name(line)),
+					errdetail("The span begins at %s.",
+							  timestamptz_to_str(sf_line_time(line, pg_atomic_read_u64(&line->span_start)))));
+			break;
+		case SF_MOVE_CLOSED:
+			sf_span_report_none(shared, line);
+	}
 }
 
 static void
 set_floor(SfLineKind kind, TimestampTz instant)
 {
-	SfLine	   *line = &sf_shared_required()->lines[kind];
+	SfShared   *shared = sf_shared_required();
+	SfLine	   *line = &shared->lines[kind];
 	RepOriginId origin;
-	bool		moved;
+	SfMove		moved;
 
 	check_instant(line, instant);
 	origin = sf_register_find(line);
@@ -107,12 +127,7 @@ set_floor(SfLineKind kind, TimestampTz instant)
 		sf_register_report_missing(kind);
 	moved = sf_line_move(line, origin, instant);
 	sf_register_release(origin);
-	if (!moved)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("the line of %s IDs is not ahead of %s by as much as a server reserves",
-					   sf_line_name(line), timestamptz_to_str(instant)),
-				errdetail("A server reserves a second, or two ticks."));
+	report_not_moved(shared, line, instant, moved);
 	ereport(LOG,
 			errmsg("the floor of %s IDs was set to %s", sf_line_name(line), timestamptz_to_str(instant)));
 }

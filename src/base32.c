@@ -10,6 +10,7 @@
 
 #include "compat.h"
 #include "core/base32.h"
+#include "layout_argument.h"
 
 PG_FUNCTION_INFO_V1(snowflake_to_base32);
 PG_FUNCTION_INFO_V1(snowflake_from_base32);
@@ -20,11 +21,7 @@ snowflake_to_base32(PG_FUNCTION_ARGS)
 	int64		id = PG_GETARG_INT64(0);
 	text	   *result;
 
-	if (id < 0)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%lld is not a Snowflake ID", (long long) id),
-				errdetail("Snowflake IDs are not negative."));
+	sf_check_not_negative(id);
 	result = palloc(VARHDRSZ + SF_BASE32_LENGTH);
 	SET_VARSIZE(result, VARHDRSZ + SF_BASE32_LENGTH);
 	sf_base32_encode(id, VARDATA(result));

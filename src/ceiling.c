@@ -76,7 +76,7 @@ raise_locked(SfLine *line, RepOriginId origin, uint64 seen, TimestampTz now)
  * where it is.  Until then nothing is issued.
  */
 static void
-reopen(SfLine *line, RepOriginId gone, uint32 machine_id)
+reopen(SfLine *line, RepOriginId gone)
 {
 	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	if (sf_line_origin(line) == gone)
@@ -86,18 +86,18 @@ reopen(SfLine *line, RepOriginId gone, uint32 machine_id)
 		pg_atomic_write_u32(&line->origin, InvalidRepOriginId);
 	}
 	LWLockRelease(&line->lock);
-	sf_ceiling_open(line, machine_id);
+	sf_ceiling_open(line);
 }
 
 SfRegisterHold
-sf_ceiling_hold(SfLine *line, RepOriginId origin, uint32 machine_id)
+sf_ceiling_hold(SfLine *line, RepOriginId origin)
 {
 	SfRegisterHold hold = sf_register_hold(origin, line, false);
 
 	if (hold == SF_REGISTER_HELD)
 		LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	else if (hold == SF_REGISTER_GONE)
-		reopen(line, origin, machine_id);
+		reopen(line, origin);
 	return hold;
 }
 
@@ -109,10 +109,10 @@ sf_ceiling_release(SfLine *line, RepOriginId origin)
 }
 
 bool
-sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, TimestampTz now)
+sf_ceiling_raise(SfLine *line, uint64 seen, TimestampTz now)
 {
 	RepOriginId origin = sf_line_origin(line);
-	SfRegisterHold hold = sf_ceiling_hold(line, origin, machine_id);
+	SfRegisterHold hold = sf_ceiling_hold(line, origin);
 
 	if (hold == SF_REGISTER_HELD)
 	{
@@ -126,11 +126,11 @@ static void
 report_no_raise(SfLine *line, uint64 ceiling)
 {
 	ereport(LOG,
-			errmsg("no more Snowflake IDs can be reserved: their register is missing"),
+			errmsg("no more %s IDs can be reserved: their register is missing", sf_line_name(line)),
 			errdetail("This server goes on until its IDs reach %s.",
 					  timestamptz_to_str(sf_line_time(line, ceiling))),
 			errhint("Make it anew by \"SELECT snowflake_make_register()\"."),
-			errhidestmt(true));
+			errhidestmt(true), errhidecontext(true));
 }
 
 /* While somebody else raises, a backend need not try again with each lease. */
@@ -204,8 +204,9 @@ open_locked(SfLine *line, RepOriginId origin)
 }
 
 void
-sf_ceiling_open(SfLine *line, uint32 machine_id)
+sf_ceiling_open(SfLine *line)
 {
+	uint32		machine_id = pg_atomic_read_u32(&line->machine_id);
 	RepOriginId origin;
 	SfInstant	floor = 0;
 	bool		opened = false;
@@ -229,6 +230,6 @@ sf_ceiling_open(SfLine *line, uint32 machine_id)
 				errmsg("issuing IDs of type sno in partition %u, from %s on",
 					   machine_id, timestamptz_to_str(floor)) :
 				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
-					   machine_id, line->layout_text, timestamptz_to_str(floor)),
-				errhidestmt(true));
+					   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id, line->layout_text, timestamptz_to_str(floor)),
+				errhidestmt(true), errhidecontext(true));
 }

@@ -15,24 +15,24 @@
  * Raises object_not_in_prerequisite_state when the register does not allow it
  * (sf_register_find).
  */
-extern void sf_ceiling_open(SfLine *line, uint32 machine_id);
+extern void sf_ceiling_open(SfLine *line);
 
 /*
  * Try to raise the ceiling that a lease was refused for; the caller looks again.
  * The clock said now, and that was checked.  Returns false where somebody else
  * has locked the register, to drop it or another one.
  *
- * Raises object_not_in_prerequisite_state when the register is gone, and
- * object_in_use when a session has acquired it as its own origin.
+ * Raises object_not_in_prerequisite_state when the register is gone, and what
+ * sf_register_write raises.
  */
-extern bool sf_ceiling_raise(SfLine *line, uint32 machine_id, uint64 seen, TimestampTz now);
+extern bool sf_ceiling_raise(SfLine *line, uint64 seen, TimestampTz now);
 
 /*
  * Raise a ceiling that is near, unless somebody is about it: there is time until
  * it is reached, so nobody is waited for.  Where the register is gone, that is
  * logged, once a minute at most.
  *
- * Raises object_in_use when a session has acquired the register.
+ * Raises what sf_register_write raises.
  */
 extern void sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now);
 
@@ -40,13 +40,13 @@ extern void sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now);
 extern uint64 sf_line_next_ceiling(SfLine *line, TimestampTz now, uint64 position);
 
 /*
- * Hold the register and take the lock, until sf_ceiling_release, to write a ceiling.
- * A register that is gone is looked for again instead, and the line is opened where it
- * is found.
+ * Hold the register and take the lock, until sf_ceiling_release, to write a ceiling: if
+ * SF_REGISTER_HELD is returned, and not else.  A register that is gone is looked for again
+ * instead, and the line is opened where it is found.
  *
  * Raises object_not_in_prerequisite_state where it is not found.
  */
-extern SfRegisterHold sf_ceiling_hold(SfLine *line, RepOriginId origin, uint32 machine_id);
+extern SfRegisterHold sf_ceiling_hold(SfLine *line, RepOriginId origin);
 extern void sf_ceiling_release(SfLine *line, RepOriginId origin);
 
 #endif							/* SF_CEILING_H */

@@ -11,13 +11,12 @@
 #include "change_over.h"
 #include "core/reserve.h"
 #include "line_state.h"
-#include "settings.h"
 
 /* How far the line may be ahead of the clock without that being a step back. */
 static int64
 tolerated(SfLine *line, uint64 cursor)
 {
-	int64		ahead = (int64) sf_max_ahead * 1000;
+	int64		ahead = sf_line_max_ahead(line);
 
 	if (cursor == pg_atomic_read_u64(&line->opened))
 		ahead += sf_ceiling_reserve(&line->layout) + (int64) SF_TIMELINE_CEILING_TICKS * line->layout.tick_length;
@@ -79,10 +78,10 @@ change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
 }
 
 bool
-sf_line_change_over(SfLine *line, uint32 machine_id, uint64 seen)
+sf_line_change_over(SfLine *line, uint64 seen)
 {
 	RepOriginId origin = sf_line_origin(line);
-	SfRegisterHold hold = sf_ceiling_hold(line, origin, machine_id);
+	SfRegisterHold hold = sf_ceiling_hold(line, origin);
 
 	if (hold == SF_REGISTER_HELD)
 	{

@@ -19,6 +19,6 @@ extern SfStepBack sf_line_judge_clock(SfLine *line, uint64 cursor, TimestampTz n
  * still in this one and the clock is still behind; the caller looks again.  Returns and
  * raises as sf_ceiling_raise does.
  */
-extern bool sf_line_change_over(SfLine *line, uint32 machine_id, uint64 seen);
+extern bool sf_line_change_over(SfLine *line, uint64 seen);
 
 #endif							/* SF_CHANGE_OVER_H */

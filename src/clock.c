@@ -89,8 +89,8 @@ report_jump(int64 jump)
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the clock of this server has jumped forward by %lld.%03d s",
 				   (long long) (jump / USECS_PER_SEC), (int) (jump % USECS_PER_SEC / 1000)),
-			errdetail("No Snowflake ID is issued after a jump of more than snowflake.max_clock_step, %d s.",
-					  sf_max_clock_step / 1000),
+			errdetail("No Snowflake ID is issued after a jump of more than snowflake.max_clock_step, %d ms.",
+					  sf_max_clock_step),
 			errhint("Set the clock right. If it is right, as after a pause of a virtual machine, accept it by \"SELECT snowflake_accept_clock()\"."));
 }
 
@@ -105,9 +105,9 @@ report_regression(SfLine *line, int64 step)
 			sf_line_has_timelines(line) ?
 			errdetail("No sno is repeated: they go on in the other timeline, or wait where both have been used.") :
 			errdetail("No Snowflake ID is repeated: the next one has the time %s, and is issued when the clock is %d ms before it.",
-					  timestamptz_to_str(next), sf_max_ahead),
+					  timestamptz_to_str(next), (int) (sf_line_max_ahead(line) / 1000)),
 			errhint("The view pg_stat_snowflake counts such steps; this message comes once a minute at most."),
-			errhidestmt(true));
+			errhidestmt(true), errhidecontext(true));
 }
 
 static void

@@ -26,7 +26,6 @@
 #include "comparison.h"
 #include "compat.h"
 #include "functions.h"
-#include "settings.h"
 #include "shared.h"
 
 /* Whether a function is the C function of a name and address. */

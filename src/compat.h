@@ -40,6 +40,20 @@
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
+/* Before the declaration of a function that does not return: since 18. */
+#ifndef pg_noreturn
+#ifdef __GNUC__
+#define pg_noreturn __attribute__((noreturn))
+#else
+#define pg_noreturn
+#endif
+#endif
+
+/* What a registry has leased is kept in memory that children inherit by fork (kept.c). */
+#ifdef EXEC_BACKEND
+#error "snowflake needs processes that are made by fork()"
+#endif
+
 #if PG_VERSION_NUM >= 170000
 #include "storage/dsm_registry.h"
 #endif
@@ -92,7 +106,7 @@ sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
 
 /* Extensions name their wait events since 17. */
 static inline uint32
-sf_wait_event(const char *name)
+sf_named_wait_event(const char *name)
 {
 #if PG_VERSION_NUM >= 170000
 	return WaitEventExtensionNew(name);

@@ -45,7 +45,7 @@ typedef struct Hand
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first lease */
 	uint32		generation;		/* of the line that the lease was taken from */
-	pg_atomic_uint32 *line_generation;	/* what it is now; valid if left > 0 */
+	SfLine	   *line;			/* that it was taken from; valid if left > 0 */
 } Hand;
 
 /* A line as a backend has seen it. */
@@ -55,6 +55,8 @@ typedef struct Sight
 	uint32		machine_id;
 	uint64		cursor;
 	uint64		ceiling;
+	int64		allowance;		/* us that the next ID may be ahead of the
+								 * clock */
 } Sight;
 
 static Hand hands[SF_LINE_COUNT];
@@ -70,7 +72,7 @@ tick_is_current(const Hand *hand, TimestampTz now)
 {
 	int64		ahead = hand->tick_start - now;
 
-	return ahead <= (int64) sf_max_ahead * 1000 && ahead > -hand->tick_length;
+	return ahead <= sf_line_max_ahead(hand->line) && ahead > -hand->tick_length;
 }
 
 /* The size of lease to ask for, from how the last one went. */
@@ -113,7 +115,7 @@ take_in_hand(Hand *hand, SfLine *line, const Sight *sight, const SfLease *lease,
 	hand->tick_start = sf_layout_tick_start(layout, lease->tick);
 	hand->tick_length = layout->tick_length;
 	hand->generation = sight->generation;
-	hand->line_generation = &line->generation;
+	hand->line = line;
 }
 
 static void
@@ -150,7 +152,7 @@ report_exhausted(const SfLine *line)
 static void
 wait_or_change_over(SfLine *line, SfWait *wait, const Sight *sight, const SfLease *lease)
 {
-	TimestampTz allowed = sf_layout_tick_start(&line->layout, lease->tick) - (int64) sf_max_ahead * 1000;
+	TimestampTz allowed = sf_layout_tick_start(&line->layout, lease->tick) - sight->allowance;
 	TimestampTz safe;
 
 	switch (sf_line_judge_clock(line, sight->cursor, GetCurrentTimestamp()))
@@ -165,7 +167,7 @@ wait_or_change_over(SfLine *line, SfWait *wait, const Sight *sight, const SfLeas
 			sf_wait_for_clock(line, wait, Min(allowed, safe));
 			break;
 		case SF_STEP_BACK_CHANGE:
-			if (!sf_line_change_over(line, sight->machine_id, sight->cursor))
+			if (!sf_line_change_over(line, sight->cursor))
 				sf_wait_for_register(line, wait);
 			break;
 	}
@@ -184,7 +186,7 @@ look(SfShared *shared, SfLine *line, Sight *sight)
 	sight->machine_id = sf_machine_id(shared, line->kind);
 	if (sight->machine_id == SF_MACHINE_ID_NOT_PINNED)
 		return false;
-	sf_ceiling_open(line, sight->machine_id);
+	sf_ceiling_open(line);
 	pg_read_barrier();
 	sight->cursor = pg_atomic_read_u64(&line->cursor);
 	if (sight->cursor == SF_CURSOR_CLOSED)
@@ -199,7 +201,7 @@ set_terms(SfLeaseTerms *terms, const Sight *sight, TimestampTz now)
 {
 	terms->ceiling = sight->ceiling;
 	terms->now_tick = sf_layout_tick_floor(terms->layout, now);
-	terms->last_allowed_tick = sf_layout_tick_floor(terms->layout, now + (int64) sf_max_ahead * 1000);
+	terms->last_allowed_tick = sf_layout_tick_floor(terms->layout, now + sight->allowance);
 	if (sf_sequence_jitter > 0)
 		terms->jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state, 0, sf_sequence_jitter);
 }
@@ -237,6 +239,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 		Sight		sight;
 		SfLease		lease;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!look(shared, line, &sight))
 		{
 			sf_wait_for_span(shared, line, &wait);
@@ -250,6 +253,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 		if (sf_line_has_timelines(line))
 			now = GetCurrentTimestamp();
 		sf_clock_check(line, now);
+		sight.allowance = sf_wait_allowance(line, &wait, now);
 		set_terms(&terms, &sight, now);
 
 		switch (sf_lease_next(&terms, sf_line_position_of(line, sight.cursor), &lease))
@@ -258,6 +262,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 				if (!swap_cursor(line, &sight, &lease))
 					break;
 				take_in_hand(hand, line, &sight, &lease, terms.size);
+				sf_wait_end(line, &wait);
 				count_lease(line, &terms, &lease);
 				if (sf_ceiling_is_near(&line->layout, lease.start, terms.ceiling))
 					sf_ceiling_raise_early(line, terms.ceiling, now);
@@ -268,7 +273,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 			case SF_LEASE_AT_CEILING:
 				if (sf_line_is_past_span(line, lease.tick))
 					sf_wait_for_span(shared, line, &wait);
-				else if (!sf_ceiling_raise(line, sight.machine_id, terms.ceiling, now))
+				else if (!sf_ceiling_raise(line, terms.ceiling, now))
 					sf_wait_for_register(line, &wait);
 				break;
 			case SF_LEASE_EXHAUSTED:
@@ -289,7 +294,7 @@ issue(SfLineKind kind)
 	uint64		next;
 
 	if (unlikely(hand->left == 0 || !tick_is_current(hand, now) ||
-				 hand->generation != pg_atomic_read_u32(hand->line_generation)))
+				 hand->generation != pg_atomic_read_u32(&hand->line->generation)))
 		take_lease(kind, now);
 	hand->left--;
 	next = hand->next;

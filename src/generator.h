@@ -14,10 +14,12 @@
  * of this server.
  *
  * May wait for the clock.  Raises object_not_in_prerequisite_state (not
- * preloaded, no machine ID, no register for the layout, a clock that
+ * preloaded, no machine ID set or leased, no register for the layout, a clock that
  * has jumped), invalid_parameter_value (settings that do not
  * fit each other), read_only_sql_transaction (server in recovery),
- * configuration_limit_exceeded (waited for snowflake.max_wait) and
+ * configuration_limit_exceeded (waited for snowflake.max_wait for the clock, or no slot for
+ * the register), lock_not_available (waited as long for who has locked the register),
+ * object_in_use (a session has acquired the register as its origin) and
  * sequence_generator_limit_exceeded (end of the timestamp's bits).
  */
 extern int64 sf_generator_next(void);

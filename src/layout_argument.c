@@ -80,11 +80,7 @@ sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int l
 {
 	int64		number = PG_GETARG_INT64(argno);
 
-	if (unlikely(number < 0))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%lld is not a Snowflake ID", (long long) number),
-				errdetail("Snowflake IDs are not negative."));
+	sf_check_not_negative(number);
 	if (unlikely(!sf_layout_holds(layout, number)))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),

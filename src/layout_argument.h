@@ -35,4 +35,15 @@ extern int	sf_layout_errhint(FunctionCallInfo fcinfo, int argno);
 extern int64 sf_id_argument(FunctionCallInfo fcinfo, int argno,
 							const SfLayout *layout, int layout_argno);
 
+/* Raises invalid_parameter_value for a number below 0, which is no Snowflake ID. */
+static inline void
+sf_check_not_negative(int64 number)
+{
+	if (unlikely(number < 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%lld is not a Snowflake ID", (long long) number),
+				errdetail("Snowflake IDs are not negative."));
+}
+
 #endif							/* SF_LAYOUT_ARGUMENT_H */

@@ -10,22 +10,14 @@
 #include "utils/timestamp.h"
 
 #include "core/layout.h"
+#include "interval.h"
 
 PG_FUNCTION_INFO_V1(snowflake_layouts);
 
 #define LAYOUT_COLUMNS 10
 
-static Datum
-tick_as_interval(const SfLayout *layout)
-{
-	Interval   *interval = palloc0(sizeof(Interval));
-
-	interval->time = layout->tick_length;
-	return IntervalPGetDatum(interval);
-}
-
 static void
-put_layout(ReturnSetInfo * result, const SfPreset *preset)
+put_layout(ReturnSetInfo *result, const SfPreset *preset)
 {
 	SfLayout	layout;
 	SfParseError error;
@@ -39,7 +31,7 @@ put_layout(ReturnSetInfo * result, const SfPreset *preset)
 
 	values[0] = CStringGetTextDatum(preset->name);
 	values[1] = TimestampTzGetDatum(layout.epoch);
-	values[2] = tick_as_interval(&layout);
+	values[2] = sf_interval(layout.tick_length);
 	values[3] = Int32GetDatum(layout.timestamp_bits);
 	values[4] = Int32GetDatum(layout.machine_bits);
 	values[5] = Int32GetDatum(layout.sequence_bits);

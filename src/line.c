@@ -6,6 +6,7 @@
 
 #include "core/reserve.h"
 #include "line.h"
+#include "settings.h"
 
 void
 sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
@@ -23,6 +24,7 @@ sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
 	pg_atomic_init_u32(&line->origin, InvalidRepOriginId);
 	pg_atomic_init_u32(&line->generation, 0);
 	pg_atomic_init_u64(&line->latest_clock, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u32(&line->max_ahead, (uint32) sf_max_ahead * 1000);
 	pg_atomic_init_u64(&line->floor, 0);
 	pg_atomic_init_u64(&line->overflow_begin, 0);
 	pg_atomic_init_u64(&line->overflow_ticks, 0);
@@ -37,6 +39,7 @@ sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
 	pg_atomic_init_u64(&line->opened, 0);
 	pg_atomic_init_u64(&line->closed_at, 0);
 	pg_atomic_init_u64(&line->cursor, 0);
+	pg_atomic_init_u64(&line->yield_until, 0);
 	sf_stats_init(&line->stats);
 }
 
@@ -72,10 +75,4 @@ sf_line_start_at(SfLine *line, uint64 position)
 		pg_atomic_write_u64(&line->wall_safe, before);
 	pg_write_barrier();
 	sf_line_move_cursor(line, position, false);
-}
-
-const char *
-sf_line_name(const SfLine *line)
-{
-	return line->kind == SF_LINE_SNO ? "sno" : "Snowflake";
 }

@@ -69,7 +69,18 @@ typedef struct SfLine
 	 */
 	pg_atomic_uint64 latest_clock;
 
-	/* Where the line was opened, an SfInstant; for the view alone. */
+	/*
+	 * snowflake.max_ahead, in microseconds: of the postmaster, or where the
+	 * library was not preloaded of the session that was the last to see a
+	 * reload (settings.c).  Not each session's own, so that one that is in
+	 * the middle of a long statement does not go by a longer one.
+	 */
+	pg_atomic_uint32 max_ahead;
+
+	/*
+	 * Where the line was opened, or its floor was set, an SfInstant; for the
+	 * view alone.
+	 */
 	pg_atomic_uint64 floor;
 
 	/*
@@ -84,10 +95,10 @@ typedef struct SfLine
 	SfLogLimit	raise_logged;
 
 	/*
-	 * Positions from here on must not be issued.  Written under the lock,
-	 * read without it: a reader that sees an old value asks for a raise too
-	 * early, never issues too much, because the ceiling rises; where it is
-	 * lowered, line_move.c and the like say why that holds.
+	 * A position; it and those above must not be issued.  Written under the
+	 * lock, read without it: a reader that sees an old value asks for a raise
+	 * too early, never issues too much, because the ceiling rises; where it
+	 * is lowered, line_move.c and the like say why that holds.
 	 */
 	pg_atomic_uint64 ceiling;
 
@@ -100,7 +111,9 @@ typedef struct SfLine
 	pg_atomic_uint64 span_end;
 
 	/*
-	 * Of a line with timelines, see core/timeline.h; written under the lock.
+	 * See core/timeline.h; written under the lock.  wall_safe is a tick, that
+	 * a line without timelines has as well, since nothing is issued there
+	 * before a floor or a span.
 	 */
 	pg_atomic_uint64 wall_safe;
 	pg_atomic_uint32 drifts;
@@ -114,12 +127,20 @@ typedef struct SfLine
 	/*
 	 * The next free position, on a cache line of its own: it changes with
 	 * every lease, while all of the above is read with every lease.  Changed
-	 * by compare-and-swap alone, see core/lease.h.  Of a line with timelines
-	 * it has the timeline as well.
+	 * by compare-and-swap alone, see core/lease.h, but for line_span.c, which
+	 * sets it to SF_CURSOR_CLOSED, a value that nobody swaps, and back.  Of a
+	 * line with timelines it has the timeline as well.
 	 */
 	char		pad[PG_CACHE_LINE_SIZE];
 	pg_atomic_uint64 cursor;
-	char		pad_stats[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint64)];
+
+	/*
+	 * Until when those who have not waited leave what is free to those who
+	 * have (wait.c), a TimestampTz.  Looked at with each lease, as the cursor
+	 * is.
+	 */
+	pg_atomic_uint64 yield_until;
+	char		pad_stats[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint64)];
 	SfStats		stats;
 } SfLine;
 
@@ -167,6 +188,13 @@ static inline bool
 sf_line_timeline_of(const SfLine *line, uint64 cursor)
 {
 	return sf_line_has_timelines(line) && sf_cursor_timeline(cursor);
+}
+
+/* How far the time of an ID may be ahead of the clock, in microseconds. */
+static inline int64
+sf_line_max_ahead(SfLine *line)
+{
+	return pg_atomic_read_u32(&line->max_ahead);
 }
 
 /* When the tick of a position begins. */
@@ -225,6 +253,16 @@ extern void sf_line_move_cursor(SfLine *line, uint64 position, bool back);
 extern void sf_line_start_at(SfLine *line, uint64 position);
 
 /* What IDs of a line are called in messages. */
-extern const char *sf_line_name(const SfLine *line);
+static inline const char *
+sf_line_kind_name(SfLineKind kind)
+{
+	return kind == SF_LINE_SNO ? "sno" : "Snowflake";
+}
+
+static inline const char *
+sf_line_name(const SfLine *line)
+{
+	return sf_line_kind_name(line->kind);
+}
 
 #endif							/* SF_LINE_H */

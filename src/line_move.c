@@ -77,23 +77,30 @@ move_unopened(SfLine *line, RepOriginId origin, SfInstant instant, uint64 positi
 	sf_line_state_write(line, origin, instant, state.wall_safe, state.drifts, true);
 }
 
-bool
+static SfMove
+move_locked(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	if (sf_line_is_closed(line))
+		return SF_MOVE_CLOSED;
+	if (position < pg_atomic_read_u64(&line->span_start))
+		return SF_MOVE_BEFORE_SPAN;
+	if (pg_atomic_read_u64(&line->cursor) == 0 && sf_line_origin(line) == InvalidRepOriginId)
+		move_unopened(line, origin, instant, position);
+	else if (position >= sf_line_position(line))
+		move_forth(line, origin, instant, position);
+	else if (!move_back(line, origin, instant, position))
+		return SF_MOVE_TOO_SHORT;
+	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
+	return SF_MOVED;
+}
+
+SfMove
 sf_line_move(SfLine *line, RepOriginId origin, SfInstant instant)
 {
-	uint64		position = sf_position_at(&line->layout, instant);
-	bool		moved = true;
+	SfMove		moved;
 
 	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
-	if (sf_line_is_closed(line) || position < pg_atomic_read_u64(&line->span_start))
-		moved = false;
-	else if (pg_atomic_read_u64(&line->cursor) == 0 && sf_line_origin(line) == InvalidRepOriginId)
-		move_unopened(line, origin, instant, position);
-	else if (position > sf_line_position(line))
-		move_forth(line, origin, instant, position);
-	else
-		moved = move_back(line, origin, instant, position);
-	if (moved)
-		pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
+	moved = move_locked(line, origin, instant, sf_position_at(&line->layout, instant));
 	LWLockRelease(&line->lock);
 	return moved;
 }

@@ -12,7 +12,8 @@
 extern SfTimelineState sf_line_state_read(const SfLine *line, RepOriginId origin);
 
 /*
- * Write a state: the ceiling, and of a line with timelines the other two.  The register is
+ * Write a state: up to which instant is reserved, and of a line with timelines the last tick
+ * of the other timeline, and how often it has changed over.  The register is
  * held; what goes back needs back, as with sf_register_write, which says what is raised.
  */
 extern void sf_line_state_write(SfLine *line, RepOriginId origin, SfInstant ceiling, uint64 wall_safe,

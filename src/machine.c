@@ -115,7 +115,7 @@ sf_configured_machine_id(SfShared *shared)
 }
 
 static int
-configured_partition(SfShared *shared)
+partition_setting(SfShared *shared)
 {
 	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_sno_partition) : sf_settings_sno_partition;
 }
@@ -174,7 +174,7 @@ report_no_partition(int machine_id, const char *hint)
 static uint32
 configured_sno_partition(SfShared *shared)
 {
-	int			partition = configured_partition(shared);
+	int			partition = partition_setting(shared);
 
 	if (partition == SF_MACHINE_ID_UNSET)
 		partition = pinned_number(shared, SF_LINE_BIGINT);
@@ -195,7 +195,7 @@ configured_sno_partition(SfShared *shared)
 static uint32
 leased_sno_partition(SfShared *shared, uint32 leased)
 {
-	int			partition = configured_partition(shared);
+	int			partition = partition_setting(shared);
 
 	if (partition != SF_MACHINE_ID_UNSET)
 		ereport(ERROR,

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "overflow.h"
-#include "settings.h"
 
 static void
 report_overflow(SfLine *line)
@@ -23,12 +22,16 @@ report_overflow(SfLine *line)
 	SfSequenceRange range = sf_sequence_range_within(&line->layout, line->range);
 
 	ereport(LOG,
+			sf_line_has_timelines(line) ?
+			errmsg("type sno has been at its limit for a second") :
 			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
 				   line->layout_text),
 			errdetail("This server has %u IDs in each tick of %lld us. Callers who ask for more wait.",
 					  range.max - range.min + 1, (long long) line->layout.tick_length),
+			sf_line_has_timelines(line) ?
+			errhint("The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most.") :
 			errhint("A layout with more sequence bits has more IDs. The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most."),
-			errhidestmt(true));
+			errhidestmt(true), errhidecontext(true));
 }
 
 void

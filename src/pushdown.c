@@ -65,7 +65,7 @@ bound_constant(const SfComparison *comparison, TimestampTz instant)
 						 sf_sno_result(sf_sno_boundary(instant)), false, false);
 	return makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
 					 Int64GetDatum(sf_layout_boundary(&comparison->layout, instant)),
-					 false, FLOAT8PASSBYVAL);
+					 false, true);
 }
 
 /*
@@ -77,7 +77,7 @@ bound_constant(const SfComparison *comparison, TimestampTz instant)
 static Expr *
 compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, TimestampTz instant)
 {
-	const SfLayout *layout = comparison->is_sno ? &sf_sno_line : &comparison->layout;
+	const SfLayout *layout = comparison->is_sno ? &sf_sno_layout : &comparison->layout;
 
 	if ((comparison->is_sno || sf_layout_last_id(layout) == PG_INT64_MAX) &&
 		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))

@@ -1,6 +1,7 @@
 /*
  * register.c
- *	  The one number of a line that outlives the server: its durable ceiling.
+ *	  The one number of a line that outlives the server: its durable ceiling, and what else
+ *	  belongs to it.
  *
  * PostgreSQL has a WAL-logged, checkpointed and replicated 64-bit register: the
  * progress of a replication origin.  Ours is an origin that no subscription
@@ -34,7 +35,6 @@
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 #include "register.h"
 
@@ -87,7 +87,7 @@ sf_register_report_missing(SfLineKind kind)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the register of Snowflake IDs is missing"),
+			errmsg("the register of %s IDs is missing", sf_line_kind_name(kind)),
 			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.", prefixes[kind]),
 			errhint("Make it anew by \"SELECT snowflake_make_register()\". If the clock may be behind the newest ID, then also \"SELECT %s(T)\", with a time T after it.",
 					kind == SF_LINE_SNO ? "sno_set_floor" : "snowflake_set_floor"));

@@ -1,6 +1,7 @@
 /*
  * register.h
- *	  The one number of a line that outlives the server: its durable ceiling.
+ *	  The one number of a line that outlives the server: its durable ceiling, and what else
+ *	  belongs to it.
  */
 #ifndef SF_REGISTER_H
 #define SF_REGISTER_H
@@ -9,6 +10,7 @@
 
 #include "replication/origin.h"
 
+#include "compat.h"
 #include "line.h"
 
 /*
@@ -48,7 +50,7 @@ extern void sf_register_release(RepOriginId origin);
 extern void sf_register_write(RepOriginId origin, uint64 number, bool back);
 
 /* Raises object_not_in_prerequisite_state: the register is missing. */
-extern void sf_register_report_missing(SfLineKind kind);
+pg_noreturn extern void sf_register_report_missing(SfLineKind kind);
 
 /*
  * Make the register of a kind of line if there is none.  If it carries another layout, then with

@@ -27,7 +27,6 @@
 #include "postmaster/postmaster.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 
 #include "compat.h"
@@ -38,6 +37,7 @@
 #include "settings.h"
 #include "shared.h"
 #include "stopwatch.h"
+#include "wait_event.h"
 
 #define FIRST_RETRY		250		/* ms; doubled with each failure */
 #define LAST_RETRY		60000	/* ms; but no more than an eighth of a lease */
@@ -76,7 +76,10 @@ check_registry(char **newval, void **extra, GucSource source)
 	return false;
 }
 
-/* guc.c would warn of a malformed string, and go on without a registry. */
+/*
+ * guc.c would warn of a malformed string, and go on without a registry.  What is wrong, which
+ * may be a part of a password, is for the server's log, and not for sessions.
+ */
 static void
 refuse_malformed(void)
 {
@@ -88,7 +91,7 @@ refuse_malformed(void)
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
-			errdetail("%s", error ? error : "out of memory"),
+			process_shared_preload_libraries_in_progress ? errdetail("%s", error ? error : "out of memory") : 0,
 			errhint("Give a connection string of libpq, as in \"host=registry.example.com dbname=registry user=snowflake_server\"."));
 }
 
@@ -325,7 +328,7 @@ sleep_until_due(SfShared *shared)
 
 	if (time > 0)
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min(time, LONGEST_SLEEP), sf_wait_event("SnowflakeRegistrar"));
+						 (long) Min(time, LONGEST_SLEEP), sf_wait_event(SF_WAIT_REGISTRAR));
 	ResetLatch(MyLatch);
 }
 

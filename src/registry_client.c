@@ -21,11 +21,11 @@
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 
-#include "compat.h"
 #include "core/instant.h"
 #include "registry_client.h"
 #include "settings.h"
 #include "stopwatch.h"
+#include "wait_event.h"
 
 #define CONNECT_TIMEOUT	"5"		/* s, for each host, unless the user says
 								 * otherwise */
@@ -134,7 +134,7 @@ wait_for_answer(PGconn *connection, instr_time asked)
 	if (left <= 0)
 		return false;
 	if (WaitLatchOrSocket(MyLatch, WL_LATCH_SET | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						  PQsocket(connection), (long) left, sf_wait_event("SnowflakeRegistry")) & WL_LATCH_SET)
+						  PQsocket(connection), (long) left, sf_wait_event(SF_WAIT_REGISTRY)) & WL_LATCH_SET)
 		ResetLatch(MyLatch);
 	return true;
 }

@@ -41,9 +41,10 @@ typedef struct SfClaim
 } SfClaim;
 
 /*
- * Claim a span, where held (grant 0: nothing) is what this server had last.  Blocks
- * for some seconds at most, but is given up when the process is told to end.  Raises
- * nothing.
+ * Claim a span, where held (grant 0: nothing) is what this server had last.  An answer is
+ * waited for for some seconds at most, and not when the process is told to end.  To
+ * connect takes as long as libpq takes: connect_timeout for each address of each host, 5
+ * seconds if the connection string has none, and it cannot be interrupted.  Raises nothing.
  */
 extern void sf_registry_claim(const char *conninfo, const SfClaim *claim, const SfSpan *held, SfAnswer *answer);
 

@@ -9,8 +9,9 @@
  *
  * Settings that must be the same for the whole run of a server have the context
  * postmaster.  A library that is loaded late must not define such settings
- * (guc.c makes that FATAL); there, without shared memory, they only say how to
- * decode and may as well change at a reload.
+ * (guc.c makes that FATAL); there they can change at a reload.  On 17 and later that
+ * changes nothing once there is shared memory, which has what holds (shared.c); before,
+ * they only say how to decode.
  */
 #include "postgres.h"
 
@@ -23,6 +24,7 @@
 
 #include "compat.h"
 #include "settings.h"
+#include "shared.h"
 
 int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;
 int			sf_settings_sno_partition = SF_MACHINE_ID_UNSET;
@@ -128,6 +130,12 @@ assign_sno_sequence_range(const char *newval, void *extra)
 }
 
 static void
+assign_max_ahead(int newval, void *extra)
+{
+	sf_shared_set_max_ahead(newval);
+}
+
+static void
 report_malformed(const char *name, const char *value, const SfParseError *error,
 				 const char *hint)
 {
@@ -201,9 +209,9 @@ sf_settings_init(void)
 							&sf_max_ahead,
 							10, 0, 60 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							NULL, assign_max_ahead, NULL);
 	DefineCustomIntVariable("snowflake.max_wait",
-							"How long one ID may wait for the clock.",
+							"How long one ID may wait: for the clock, for a lock on the register, or for a machine ID to be leased.",
 							"0 fails at once, -1 waits without limit.",
 							&sf_max_wait,
 							5000, -1, INT_MAX,
@@ -224,7 +232,7 @@ sf_settings_init(void)
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
-							 "Turns conditions on snowflake_timestamp(id) into conditions on id.",
+							 "Turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
 							 NULL,
 							 &sf_enable_timestamp_pushdown,
 							 true,

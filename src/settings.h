@@ -19,15 +19,14 @@
 
 extern int	sf_settings_machine_id; /* what this process has, perhaps late */
 extern int	sf_settings_sno_partition;	/* the same */
-extern int	sf_max_ahead;		/* ms */
+extern int	sf_max_ahead;		/* ms; what holds is sf_line_max_ahead() */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_max_clock_step;	/* ms; 0: no check */
 extern int	sf_sequence_jitter;
 extern bool sf_enable_timestamp_pushdown;
 
 /*
- * Define all settings but snowflake.machine_id and snowflake.sno_partition, which
- * machine.c has.
+ * Define the settings, but those that machine.c and registrar.c have.
  *
  * Raises invalid_parameter_value when the configuration file has a malformed
  * layout or sequence range: the server does not start, or the library does not
@@ -46,8 +45,9 @@ extern void sf_settings_warn_of_end(void);
 
 /*
  * Whether settings fit each other: a machine ID (if set) and a sequence range within
- * the bits of a layout, which has this text in messages.  What does not is reported at elevel: WARNING at start and
- * reload, ERROR (invalid_parameter_value) at use.
+ * the bits of a layout, which has this text in messages.  What does not is reported at
+ * elevel: WARNING at start and reload, ERROR (invalid_parameter_value) at use, DEBUG1 where
+ * the caller tells in another way.
  */
 extern bool sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 							int machine_id, int elevel);

@@ -37,6 +37,7 @@ fill_shared(void *memory)
 	bool		leased = !IsUnderPostmaster && sf_registrar_wanted();
 
 	memset(new, 0, sizeof(*new));
+	strlcpy(new->version, SF_VERSION, sizeof(new->version));
 	new->preloaded = !IsUnderPostmaster;
 	new->tranche = LWLockNewTrancheId();
 	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
@@ -45,7 +46,7 @@ fill_shared(void *memory)
 	LWLockInitialize(&new->registry.lock, new->tranche);
 	sf_line_init(&new->lines[SF_LINE_BIGINT], SF_LINE_BIGINT, sf_settings_layout(), sf_settings_layout_text(),
 				 sf_settings_sequence_range(), leased, new->tranche);
-	sf_line_init(&new->lines[SF_LINE_SNO], SF_LINE_SNO, &sf_sno_line, "sno",
+	sf_line_init(&new->lines[SF_LINE_SNO], SF_LINE_SNO, &sf_sno_layout, "sno",
 				 sf_settings_sno_sequence_range(), leased, new->tranche);
 	if (leased)
 		sf_span_init(new);
@@ -88,16 +89,51 @@ sf_shared_init(void)
 	shmem_startup_hook = start_shared;
 }
 
+/*
+ * Sessions that were started after an update of the files have the new library, and the
+ * memory may be the old one's.  (That is why it does not have the version in its name:
+ * there would be two lines.)
+ */
+static void
+check_version(const SfShared *found)
+{
+	if (strcmp(found->version, SF_VERSION) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("another version of the library snowflake is in use in this server"),
+				errdetail("This session has version %s.", SF_VERSION),
+				errhint("Restart the server."));
+}
+
+/* Find what a session has made, or make it. */
+static void
+attach(void)
+{
+	SfShared   *found = sf_named_segment("snowflake", sizeof(SfShared), fill_shared);
+
+	if (found == NULL)
+		return;
+	check_version(found);
+	LWLockRegisterTranche(found->tranche, "snowflake");
+	shared = found;
+	sf_shared_set_max_ahead(sf_max_ahead);
+}
+
 SfShared *
 sf_shared(void)
 {
 	if (shared == NULL && IsUnderPostmaster)
-	{
-		shared = sf_named_segment("snowflake", sizeof(SfShared), fill_shared);
-		if (shared)
-			LWLockRegisterTranche(shared->tranche, "snowflake");
-	}
+		attach();
 	return shared;
+}
+
+void
+sf_shared_set_max_ahead(int max_ahead)
+{
+	if (shared == NULL || (shared->preloaded && IsUnderPostmaster))
+		return;
+	for (int i = 0; i < SF_LINE_COUNT; i++)
+		pg_atomic_write_u32(&shared->lines[i].max_ahead, (uint32) max_ahead * 1000);
 }
 
 /*

@@ -14,7 +14,11 @@
 
 typedef struct SfShared
 {
-	/* Written once: whether the postmaster has made it, and of its locks. */
+	/*
+	 * Written once: the version of the library that has made it; whether that
+	 * was in the postmaster; and of its locks.
+	 */
+	char		version[16];
 	bool		preloaded;
 	int			tranche;
 
@@ -41,7 +45,11 @@ extern void sf_shared_init(void);
 
 /*
  * The shared state, which a session makes if there is none yet (PostgreSQL 17 and
- * later); or NULL, where only the postmaster could have made it.
+ * later), also for what only decodes, so that the layout stays what it was used as; or NULL,
+ * where only the postmaster could have made it.
+ *
+ * Raises object_not_in_prerequisite_state where it was made by another version of the
+ * library.
  */
 extern SfShared *sf_shared(void);
 
@@ -51,6 +59,13 @@ extern SfShared *sf_shared(void);
  * is set, and the library was not preloaded.
  */
 extern SfShared *sf_shared_required(void);
+
+/*
+ * Let IDs be ahead of the clock by so many ms from now on, if this process is the one whose
+ * configuration counts: the postmaster; or where it has not loaded the library any session,
+ * when it sees a reload.
+ */
+extern void sf_shared_set_max_ahead(int max_ahead);
 
 /* The layout of this server: the shared one, else what the setting says; and its text. */
 extern const SfLayout *sf_layout_in_force(void);

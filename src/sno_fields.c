@@ -67,39 +67,6 @@ sno_tick_tock(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(sf_sno_decompose(PG_GETARG_SNO(0)).tick_tock);
 }
 
-uint64
-sf_units_argument(FunctionCallInfo fcinfo, int argno)
-{
-	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
-	int64		units = sf_layout_tick_floor(&sf_sno_line, created_at);
-	uint64		last = sf_layout_last_tick(&sf_sno_line);
-
-	if (units < 0 || (uint64) units > last)
-	{
-		/* timestamptz_to_str has one buffer; its use is copied out of it */
-		char	   *end = pstrdup(timestamptz_to_str(sf_layout_tick_start(&sf_sno_line, last)));
-
-		ereport(ERROR,
-				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				errmsg("timestamp is out of the range of type sno"),
-				errdetail("The range is from %s to %s.", timestamptz_to_str(sf_sno_line.epoch), end));
-	}
-	return (uint64) units;
-}
-
-uint32
-sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int max)
-{
-	int32		value = PG_GETARG_INT32(argno);
-
-	if (value < 0 || value > max)
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%s %d is out of the range of type sno", name, value),
-				errdetail("It must be 0 to %d.", max));
-	return (uint32) value;
-}
-
 Datum
 sno_encode(PG_FUNCTION_ARGS)
 {

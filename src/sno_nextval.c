@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/timestamp.h"
 
 #include "generator.h"
@@ -33,17 +34,19 @@ sno_nextval_set(PG_FUNCTION_ARGS)
 
 /*
  * For a time of the caller's: the sequence is counted by the session, within its
- * bounds, and neither the clock nor any other session is asked.
+ * bounds, and neither the clock nor any other session is asked.  The partition is that of
+ * sno_nextval(), and fixed by this as well.
  */
 Datum
 sno_at(PG_FUNCTION_ARGS)
 {
 	static uint32 counter = 0;
 	SfShared   *shared = sf_shared_required();
-	SfSequenceRange range = sf_sequence_range_within(&sf_sno_line, shared->lines[SF_LINE_SNO].range);
+	SfSequenceRange range = sf_sequence_range_within(&sf_sno_layout, shared->lines[SF_LINE_SNO].range);
 	SfSnoFields fields;
 	uint32		partition;
 
+	PreventCommandDuringRecovery("sno_at()");
 	fields.metabyte = sf_metabyte_argument(fcinfo, 0);
 	fields.units = sf_units_argument(fcinfo, 1);
 	fields.tick_tock = false;

@@ -92,8 +92,6 @@ compare_in_sort(Datum x, Datum y, SortSupport ssup)
 	return sf_sno_compare(DatumGetSno(x), DatumGetSno(y));
 }
 
-#if SIZEOF_DATUM == 8
-
 /* The first ID of a sort is the reference of its keys. */
 static Datum
 sort_key(Datum original, SortSupport ssup)
@@ -123,18 +121,14 @@ use_sort_keys(SortSupport ssup)
 	ssup->abbrev_full_comparator = compare_in_sort;
 }
 
-#endif
-
 Datum
 sno_sortsupport(PG_FUNCTION_ARGS)
 {
 	SortSupport ssup = (SortSupport) PG_GETARG_POINTER(0);
 
 	ssup->comparator = compare_in_sort;
-#if SIZEOF_DATUM == 8
 	if (ssup->abbreviate)
 		use_sort_keys(ssup);
-#endif
 	PG_RETURN_VOID();
 }
 

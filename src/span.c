@@ -209,8 +209,8 @@ sf_span_report_none(SfShared *shared, const SfLine *line)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: this server has given its machine ID back", name),
 					errhint("It claims another one, unless it is shutting down."));
-			break;
 	}
+	elog(ERROR, "unexpected state of the registry: %d", (int) registry.state);
 }
 
 void

@@ -11,6 +11,8 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
+
 /* IDs with this machine ID may be issued with times from one instant to before another. */
 typedef struct SfSpan
 {
@@ -81,6 +83,6 @@ extern TimestampTz sf_span_close(struct SfShared *shared);
 extern void sf_span_hurry(struct SfShared *shared, const struct SfLine *line);
 
 /* Raises object_not_in_prerequisite_state: there is no span. */
-extern void sf_span_report_none(struct SfShared *shared, const struct SfLine *line);
+pg_noreturn extern void sf_span_report_none(struct SfShared *shared, const struct SfLine *line);
 
 #endif							/* SF_SPAN_H */

@@ -13,7 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "settings.h"
+#include "interval.h"
 #include "shared.h"
 #include "stats.h"
 
@@ -62,15 +62,6 @@ add_time(StatRow *row, SfStats *stats, SfStat stat)
 }
 
 static void
-add_interval(StatRow *row, int64 microseconds)
-{
-	Interval   *interval = palloc0(sizeof(Interval));
-
-	interval->time = microseconds;
-	add(row, IntervalPGetDatum(interval));
-}
-
-static void
 add_machine_id(StatRow *row, SfLine *line)
 {
 	uint32		machine_id = pg_atomic_read_u32(&line->machine_id);
@@ -85,6 +76,8 @@ add_machine_id(StatRow *row, SfLine *line)
 static void
 add_line(StatRow *row, SfLine *line)
 {
+	int64		ahead;
+
 	if (pg_atomic_read_u32(&line->origin) == 0)
 	{
 		add_null(row);
@@ -93,7 +86,8 @@ add_line(StatRow *row, SfLine *line)
 		return;
 	}
 	pg_read_barrier();			/* written before it */
-	add_interval(row, Max(sf_line_time(line, sf_line_position(line)) - GetCurrentTimestamp(), 0));
+	ahead = sf_line_time(line, sf_line_position(line)) - GetCurrentTimestamp();
+	add(row, sf_interval(Max(ahead, 0)));
 	add(row, TimestampTzGetDatum(sf_line_time(line, pg_atomic_read_u64(&line->ceiling))));
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&line->floor)));
 }
@@ -127,7 +121,7 @@ add_lease(StatRow *row, SfShared *shared, const SfLine *line)
 	else
 		add_null(row);
 	if (registry.skew_known)
-		add_interval(row, registry.skew);
+		add(row, sf_interval(registry.skew));
 	else
 		add_null(row);
 }
@@ -146,7 +140,7 @@ fill_row(StatRow *row, SfShared *shared, SfLine *line)
 	add_count(row, stats, SF_STAT_WAITS);
 	add_time(row, stats, SF_STAT_WAIT_TIME);
 	add_count(row, stats, SF_STAT_CLOCK_REGRESSIONS);
-	add_interval(row, number(stats, SF_STAT_MAX_REGRESSION));
+	add(row, sf_interval(number(stats, SF_STAT_MAX_REGRESSION)));
 	add_line(row, line);
 	add_count(row, stats, SF_STAT_REGISTER_WRITES);
 	add_time(row, stats, SF_STAT_REGISTER_WRITE_TIME);

@@ -13,10 +13,17 @@
  * clock in each round.
  *
  * Callers that may run ahead of the clock (snowflake.max_ahead) do not wake as
- * soon as they may go on, but when half of their leeway is free again, at most
+ * soon as they may go on, but when a quarter of their leeway is free again, at most
  * MAX_SLACK later: so a server at its limit wakes its backends once every few
  * ticks and not once a tick, and no ID is lost by it, because the ticks they
  * slept through are still ahead of the clock.
+ *
+ * Who sleeps must not lose to who does not: to callers that come again and again, with a
+ * max_wait of 0 say, and would find a tick as soon as it is free.  So who waits lets it be
+ * known until when, and until then others may be ahead of the clock only by half as
+ * much.  The other half is for those who have waited; among them, who has lost once wakes
+ * in time.  No ID is lost by that, either, since the half is still ahead of the clock.
+ * Whoever ends by an error leaves his instant to pass.  With a max_ahead of 0 there are no halves.
  */
 #include "postgres.h"
 
@@ -24,60 +31,51 @@
 #include "pgstat.h"
 #include "storage/latch.h"
 
-#include "compat.h"
 #include "settings.h"
 #include "stopwatch.h"
 #include "wait.h"
+#include "wait_event.h"
 
 #define TIMER_SLACK		50		/* us */
 #define MAX_SLACK		5000	/* us */
+#define TIME_TO_WAKE	5000	/* us */
 #define MAX_SLICE		100		/* ms */
 #define OTHERS_SLICE	10000	/* us */
 
 static void
-report_too_long(int64 missing)
+report_too_long(SfLine *line, int64 missing)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			errmsg("no Snowflake ID became free within %d ms", sf_max_wait),
-			errdetail("The next free ID may be issued in %lld.%03d ms by the clock of this server, when its time is %d ms ahead of it.",
+			errmsg("no %s ID became free within %d ms", sf_line_name(line), sf_max_wait),
+			errdetail("The next free ID may be issued in %lld.%03d ms by the clock of this server; IDs may be %d ms ahead of it.",
 					  (long long) (missing / 1000), (int) (missing % 1000),
-					  sf_max_ahead),
+					  (int) (sf_line_max_ahead(line) / 1000)),
 			errhint("Either more IDs are asked for than the layout has in a tick, or the clock was set back. Raise snowflake.max_wait to wait longer."));
 }
 
 static void
-report_locked(void)
+report_locked(SfLine *line)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			errmsg("the register of Snowflake IDs has been locked for %d ms", sf_max_wait),
-			errdetail("It is a replication origin, and somebody is dropping one."),
+			errmsg("the register of %s IDs has been locked for %d ms", sf_line_name(line), sf_max_wait),
+			errdetail("It is a replication origin, and somebody is dropping one, or has locked or waits to lock all of them."),
 			errhint("Look in pg_locks for who has locked pg_replication_origin. Raise snowflake.max_wait to wait longer."));
 }
 
-static uint32
-wait_event(void)
-{
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = sf_wait_event("SnowflakeClock");
-	return event;
-}
-
 static void
-sleep_slice(int64 remaining)
+sleep_slice(int64 remaining, uint32 event)
 {
 	if (remaining >= 1000)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min(remaining / 1000, MAX_SLICE), wait_event());
+						 (long) Min(remaining / 1000, MAX_SLICE), event);
 		ResetLatch(MyLatch);
 	}
 	else
 	{
-		pgstat_report_wait_start(wait_event());
+		pgstat_report_wait_start(event);
 		pg_usleep((long) remaining);
 		pgstat_report_wait_end();
 	}
@@ -103,30 +101,70 @@ left(const SfWait *wait)
 }
 
 static void
-sleep_and_count(SfLine *line, int64 remaining)
+sleep_and_count(SfLine *line, int64 remaining, SfWaitEvent event)
 {
 	instr_time	before = sf_start_stopwatch();
 
-	sleep_slice(remaining);
+	sleep_slice(remaining, sf_wait_event(event));
 	sf_stats_add(&line->stats, SF_STAT_WAIT_TIME, sf_stopwatch(before));
+}
+
+int64
+sf_wait_allowance(SfLine *line, const SfWait *wait, TimestampTz now)
+{
+	int64		ahead = sf_line_max_ahead(line);
+
+	if (!wait->slept && now < (TimestampTz) pg_atomic_read_u64(&line->yield_until))
+		ahead /= 2;
+	return ahead;
+}
+
+/* Ask others to leave what is free to those who have waited, until an instant. */
+static void
+ask_to_yield(SfLine *line, SfWait *wait, TimestampTz until)
+{
+	uint64		current = pg_atomic_read_u64(&line->yield_until);
+
+	while ((TimestampTz) current < until)
+	{
+		if (pg_atomic_compare_exchange_u64(&line->yield_until, &current, (uint64) until))
+		{
+			wait->yield_until = until;
+			break;
+		}
+	}
 }
 
 void
 sf_wait_for_clock(SfLine *line, SfWait *wait, TimestampTz instant)
 {
-	int64		missing = instant - GetCurrentTimestamp();
-	int64		slack = Min((int64) sf_max_ahead * 1000 / 2, MAX_SLACK);
-	int64		remaining = missing + slack;
+	TimestampTz now = GetCurrentTimestamp();
+	int64		missing = instant - now;
+	int64		slack = wait->slept ? 0 : Min(sf_line_max_ahead(line) / 4, MAX_SLACK);
+	int64		remaining;
 
 	if (missing <= 0)
 		return;
 	begin(line, wait);
 	if (left(wait) <= 0)
-		report_too_long(missing);
-	remaining = Min(remaining, left(wait));
+		report_too_long(line, missing);
+	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE * INT64CONST(1000));
 	if (remaining >= TIMER_SLACK)
-		sleep_and_count(line, remaining);
+	{
+		ask_to_yield(line, wait, now + remaining + TIME_TO_WAKE);
+		sleep_and_count(line, remaining, SF_WAIT_CLOCK);
+		wait->slept = true;
+	}
 	CHECK_FOR_INTERRUPTS();
+}
+
+void
+sf_wait_end(SfLine *line, const SfWait *wait)
+{
+	uint64		mine = (uint64) wait->yield_until;
+
+	if (mine != 0)
+		(void) pg_atomic_compare_exchange_u64(&line->yield_until, &mine, 0);
 }
 
 void
@@ -134,8 +172,8 @@ sf_wait_for_register(SfLine *line, SfWait *wait)
 {
 	begin(line, wait);
 	if (left(wait) <= 0)
-		report_locked();
-	sleep_and_count(line, OTHERS_SLICE);
+		report_locked(line);
+	sleep_and_count(line, Min(OTHERS_SLICE, left(wait)), SF_WAIT_REGISTER);
 	CHECK_FOR_INTERRUPTS();
 }
 
@@ -143,9 +181,9 @@ void
 sf_wait_for_span(SfShared *shared, SfLine *line, SfWait *wait)
 {
 	begin(line, wait);
+	sf_span_hurry(shared, line);
 	if (left(wait) <= 0)
 		sf_span_report_none(shared, line);
-	sf_span_hurry(shared, line);
-	sleep_and_count(line, OTHERS_SLICE);
+	sleep_and_count(line, Min(OTHERS_SLICE, left(wait)), SF_WAIT_SPAN);
 	CHECK_FOR_INTERRUPTS();
 }

@@ -16,8 +16,16 @@
 typedef struct SfWait
 {
 	bool		begun;
+	bool		slept;			/* for the clock */
 	instr_time	since;			/* on the monotonic clock */
+	TimestampTz yield_until;	/* as this wait has set it; 0: it has not */
 } SfWait;
+
+/*
+ * How far the ID may be ahead of a clock that says now, in microseconds: max_ahead for one that
+ * has waited; half of it for another one, while somebody waits.
+ */
+extern int64 sf_wait_allowance(SfLine *line, const SfWait *wait, TimestampTz now);
 
 /*
  * Wait until the clock is likely to have reached an instant, or for a part of
@@ -28,6 +36,9 @@ typedef struct SfWait
  * snowflake.max_wait already.
  */
 extern void sf_wait_for_clock(SfLine *line, SfWait *wait, TimestampTz instant);
+
+/* The wait has come to its end: what it asked of others is taken back. */
+extern void sf_wait_end(SfLine *line, const SfWait *wait);
 
 /*
  * Wait a moment for whoever has locked the register, on the same terms; the caller

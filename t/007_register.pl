@@ -67,7 +67,7 @@ for (1 .. 1000)
 {
 	last if $server->psql('postgres', 'SELECT sno_nextval()') != 0;
 }
-fails_with($server, 'SELECT sno_nextval()', '55000', qr/the register of Snowflake IDs is missing/, qr/replication origin "snowflake sno: /);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/the register of sno IDs is missing/, qr/replication origin "snowflake sno: /);
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 is($server->safe_psql('postgres', "SELECT sno_nextval() > '$first_sno'"), 't', 'made anew, it goes on as well');
 

@@ -155,6 +155,7 @@ $standby->init_from_backup($server, 'copy', has_streaming => 1);
 $clock->start($standby);
 $server->wait_for_catchup($standby);
 fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
+fails_with($standby, 'SELECT sno_at(0, now())', '25006', qr/sno_at\(\)/);
 $server->stop;
 $standby->promote;
 $clock->set(900 + 3690);

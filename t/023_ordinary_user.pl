@@ -58,10 +58,70 @@ $server->safe_psql('postgres', 'ALTER DATABASE postgres RESET ALL; ALTER ROLE ap
 my @greedy = map { as('greedy', 'SET snowflake.max_wait = -1', 'SELECT snowflake_nextval() FROM generate_series(1, 1000000000)', '2>', '/dev/null') } 1 .. 6;
 $server->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'") or die;
 my $messages = '';
+my $status;
 my $modest = as('app', '', 'SELECT snowflake_nextval() FROM generate_series(1, 200)', '2>', \$messages);
 ok($modest->finish, 'a modest session has IDs beside greedy ones');
 is($messages, '', 'without an error');
 is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'"), '6', 'while these are at it');
+
+# The same beside sessions that never wait, and so would find each tick as soon as it is free.
+my $polling = <<'SQL';
+DO $$
+DECLARE
+	ids integer;
+BEGIN
+	LOOP
+		ids := 0;
+		BEGIN
+			LOOP
+				PERFORM snowflake_nextval();
+				ids := ids + 1;
+			END LOOP;
+		EXCEPTION WHEN configuration_limit_exceeded THEN
+			PERFORM pg_sleep(0.0065) WHERE ids > 0;
+		END;
+	END LOOP;
+END
+$$
+SQL
+$server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'greedy'");
+$_->finish for @greedy;
+@greedy = map { as('greedy', 'SET snowflake.max_wait = 0', $polling, '2>', '/dev/null') } 1 .. 2;
+$server->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'") or die;
+$messages = '';
+$modest = as('app', '', 'SELECT snowflake_nextval(), pg_sleep(0.02) FROM generate_series(1, 50)', '2>', \$messages);
+ok($modest->finish, 'a modest session has IDs beside some that do not wait');
+is($messages, '', 'without an error');
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'"), '2', 'while these are at it');
+
+# A statement that goes on since before snowflake.max_ahead was lowered goes by what it is now.
+$server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'greedy'");
+$_->finish for @greedy;
+$server->safe_psql('postgres', 'CREATE TABLE told (told boolean); GRANT SELECT ON told TO PUBLIC');
+configure($server, 'snowflake.max_ahead', 20000);
+my $late = as('greedy', '', <<'SQL', '2>', '/dev/null');
+DO $$
+BEGIN
+	PERFORM snowflake_nextval();
+	WHILE NOT EXISTS (SELECT FROM told) LOOP
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	PERFORM snowflake_nextval() FROM generate_series(1, 20000);
+	PERFORM set_config('application_name', 'done', false);
+	PERFORM pg_sleep(600);
+END
+$$
+SQL
+$server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'") or die;
+configure($server, 'snowflake.max_ahead', 10);
+$server->safe_psql('postgres', 'INSERT INTO told VALUES (true)');
+$server->poll_query_until('postgres', "SELECT application_name = 'done' FROM pg_stat_activity WHERE usename = 'greedy'") or die;
+is($server->safe_psql('postgres', "SELECT ahead <= interval '20 ms' FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'a statement from before does not go as far ahead');
+($status, $messages) = ($server->psql('postgres', 'SELECT snowflake_nextval()', extra_params => [ '-U', 'app' ]))[0, 2];
+is("$status$messages", '0', 'and nobody has to wait for it');
+$server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'greedy'");
+$late->finish;
+@greedy = ();
 
 # They are ended in the middle of whatever they do, and others come, with what a session may
 # set that could be thought to matter to what is durable, or to waits and locks.
@@ -78,7 +138,7 @@ $_->finish for @greedy;
 
 # And a crash, right after the last ID of such a session was seen.
 push @files, "$scratch/last";
-my ($status, $last) = $server->psql('postgres', 'SET synchronous_commit = off; SELECT snowflake_nextval() FROM generate_series(1, 1000)', extra_params => [ '-U', 'app' ]);
+($status, my $last) = $server->psql('postgres', 'SET synchronous_commit = off; SELECT snowflake_nextval() FROM generate_series(1, 1000)', extra_params => [ '-U', 'app' ]);
 append_to_file($files[-1], "$last\n");
 crash($server);
 $server->start;

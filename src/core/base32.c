@@ -4,7 +4,6 @@
  */
 #include "base32.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define BITS	5				/* of a digit */
@@ -14,14 +13,6 @@ static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 /* 13 digits have 65 bits, and a number has 63: the first digit is 7 at most. */
 #define MAX_FIRST_DIGIT	7
-
-static bool
-fail(SfParseError *error, size_t offset, const char *message)
-{
-	error->position = offset + 1;
-	snprintf(error->message, sizeof(error->message), "%s", message);
-	return false;
-}
 
 void
 sf_base32_encode(int64_t number, char *text)
@@ -61,17 +52,17 @@ sf_base32_decode(const char *text, size_t length, int64_t *number,
 		unsigned	digit = digit_value(text[i]);
 
 		if (digit == NO_DIGIT)
-			return fail(error, i, "there is no digit of base 32");
+			return sf_parse_fail(error, i, "there is no digit of base 32");
 		value = value << BITS | digit;
 	}
 	if (length < SF_BASE32_LENGTH)
-		return fail(error, length, "the text ends before its 13th digit");
+		return sf_parse_fail(error, length, "the text ends before its 13th digit");
 	if (length > SF_BASE32_LENGTH)
-		return fail(error, SF_BASE32_LENGTH, "there are more than 13 digits");
+		return sf_parse_fail(error, SF_BASE32_LENGTH, "there are more than 13 digits");
 	if (digit_value(text[0]) > MAX_FIRST_DIGIT)
 	{
 		*overflow = true;
-		return fail(error, 0, "the first digit is above 7");
+		return sf_parse_fail(error, 0, "the first digit is above 7");
 	}
 	*number = (int64_t) value;
 	return true;

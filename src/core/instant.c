@@ -162,7 +162,7 @@ sf_instant_parse(const char *text, size_t length, SfInstant *instant)
 
 	if (parse_iso_8601(text, length, instant))
 		return true;
-	if (sf_span_parse(text, length, &since_unix_epoch) != SF_SPAN_OK)
+	if (sf_duration_parse(text, length, &since_unix_epoch) != SF_DURATION_OK)
 		return false;
 	*instant = SF_UNIX_EPOCH + since_unix_epoch;
 	return true;
@@ -227,8 +227,8 @@ unit_in_ns(const char *unit, const char *end)
  * The number is added up digit by digit, each times the nanoseconds that its
  * place is worth, so the unit is found first.
  */
-SfSpanStatus
-sf_span_parse(const char *text, size_t length, int64_t *span)
+SfDurationStatus
+sf_duration_parse(const char *text, size_t length, int64_t *span)
 {
 	const char *end = text + length;
 	const char *number_end = text;
@@ -244,12 +244,12 @@ sf_span_parse(const char *text, size_t length, int64_t *span)
 		number_end++;
 	unit = unit_in_ns(number_end, end);
 	if (unit == 0 || number_end == text || *text == '.' || number_end[-1] == '.')
-		return SF_SPAN_BAD_SYNTAX;
+		return SF_DURATION_BAD_SYNTAX;
 
 	for (; c < number_end && *c != '.'; c++)
 	{
 		if (whole > (INT64_MAX - 9) / 10)
-			return SF_SPAN_BAD_SYNTAX;
+			return SF_DURATION_BAD_SYNTAX;
 		whole = whole * 10 + (*c - '0');
 	}
 	if (c < number_end)
@@ -257,22 +257,22 @@ sf_span_parse(const char *text, size_t length, int64_t *span)
 	for (place = unit; c < number_end; c++)
 	{
 		if (*c == '.')
-			return SF_SPAN_BAD_SYNTAX;
+			return SF_DURATION_BAD_SYNTAX;
 		below_ns = below_ns || (place <= 1 && *c != '0');
 		place /= 10;
 		rest += place * (*c - '0');
 	}
 	if (whole > (INT64_MAX - rest) / unit)
-		return SF_SPAN_BAD_SYNTAX;
+		return SF_DURATION_BAD_SYNTAX;
 	whole = whole * unit + rest;
 	if (below_ns || whole % 1000 != 0)
-		return SF_SPAN_NOT_WHOLE;
+		return SF_DURATION_NOT_WHOLE;
 	*span = whole / 1000;
-	return SF_SPAN_OK;
+	return SF_DURATION_OK;
 }
 
 void
-sf_span_format(int64_t span, char *buffer)
+sf_duration_format(int64_t span, char *buffer)
 {
 	int64_t		per_unit = 1;
 	const char *unit = "us";

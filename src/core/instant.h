@@ -40,26 +40,26 @@ extern bool sf_instant_parse(const char *text, size_t length, SfInstant *instant
  */
 extern void sf_instant_format(SfInstant instant, char *buffer);
 
-typedef enum SfSpanStatus
+typedef enum SfDurationStatus
 {
-	SF_SPAN_OK,
-	SF_SPAN_BAD_SYNTAX,			/* not a number and a unit, or out of range */
-	SF_SPAN_NOT_WHOLE,			/* not a whole number of microseconds */
-} SfSpanStatus;
+	SF_DURATION_OK,
+	SF_DURATION_BAD_SYNTAX,		/* not a number and a unit, or out of range */
+	SF_DURATION_NOT_WHOLE,		/* not a whole number of microseconds */
+} SfDurationStatus;
 
 /*
  * Read a span of time: a decimal number and a unit of ns, us, ms or s, never
  * left out: an epoch of "2024" is a mistake.  *span is microseconds, at least
- * 0, and untouched unless the result is SF_SPAN_OK.  The longest span is
+ * 0, and untouched unless the result is SF_DURATION_OK.  The longest is
  * 2^63 - 1 ns, 292 years.
  */
-extern SfSpanStatus sf_span_parse(const char *text, size_t length, int64_t *span);
+extern SfDurationStatus sf_duration_parse(const char *text, size_t length, int64_t *span);
 
 /*
  * Write a span of microseconds in the largest unit that holds it whole.
  * buffer has SF_INSTANT_TEXT_SIZE bytes.
  */
-extern void sf_span_format(int64_t span, char *buffer);
+extern void sf_duration_format(int64_t span, char *buffer);
 
 /* The instant a microsecond later, of an instant that has one. */
 static inline SfInstant

@@ -53,7 +53,7 @@ sf_layout_format(const SfLayout *layout, char *buffer)
 	bool		machine_first = machine_is_above_sequence(layout);
 
 	sf_instant_format(layout->epoch, epoch);
-	sf_span_format(layout->tick_length, tick);
+	sf_duration_format(layout->tick_length, tick);
 	if (layout->machine_bits > 0)
 		snprintf(machine, sizeof(machine), " machine=%d", layout->machine_bits);
 	if (layout->sequence_bits > 0)

@@ -59,7 +59,7 @@ extern const SfPreset sf_presets[SF_PRESET_COUNT];
  * key=value separated by white space:
  *
  *	epoch		an instant (sf_instant_parse)
- *	tick		a span, 1us to 1s (sf_span_parse)
+ *	tick		a span, 1us to 1s (sf_duration_parse)
  *	timestamp	bits of the timestamp
  *	machine		bits of the machine ID, none if left out
  *	sequence	bits of the sequence, none if left out
@@ -118,15 +118,6 @@ sf_layout_decompose(const SfLayout *layout, int64_t id)
 	fields.sequence = (uint32_t)
 		(((uint64_t) id >> layout->sequence_shift) & sf_field_max(layout->sequence_bits));
 	return fields;
-}
-
-/* Whether each field fits its bits. */
-static inline bool
-sf_layout_fits(const SfLayout *layout, SfFields fields)
-{
-	return fields.tick <= sf_field_max(layout->timestamp_bits) &&
-		fields.machine <= sf_field_max(layout->machine_bits) &&
-		fields.sequence <= sf_field_max(layout->sequence_bits);
 }
 
 /* The ID of fields that fit. */

@@ -31,17 +31,17 @@ static const char *const key_names[KEY_COUNT] = {
 };
 
 /* A piece of the text. */
-typedef struct Span
+typedef struct Piece
 {
 	const char *at;
 	size_t		length;
-} Span;
+} Piece;
 
 typedef struct Draft
 {
 	const char *text;
 	SfParseError *error;
-	Span		values[KEY_COUNT];	/* at is NULL where the key is not given */
+	Piece		values[KEY_COUNT];	/* at is NULL where the key is not given */
 	Key			fields[KEY_COUNT];	/* keys of bits, in their order */
 	int			field_count;
 	SfInstant	epoch;
@@ -81,14 +81,14 @@ typedef struct Quote
 } Quote;
 
 static Quote
-quote(Span span)
+quote(Piece piece)
 {
 	Quote		quote;
-	size_t		length = span.length < 32 ? span.length : 32;
+	size_t		length = piece.length < 32 ? piece.length : 32;
 
 	for (size_t i = 0; i < length; i++)
 	{
-		char		c = span.at[i];
+		char		c = piece.at[i];
 
 		if (c < ' ' || c > '~')
 			c = '?';
@@ -106,7 +106,7 @@ is_space(char c)
 
 /* The next word of *rest, which moves behind it; false at the end. */
 static bool
-take_word(const char **rest, Span *word)
+take_word(const char **rest, Piece *word)
 {
 	while (is_space(**rest))
 		(*rest)++;
@@ -120,7 +120,7 @@ take_word(const char **rest, Span *word)
 static bool
 read_bits(Draft *draft, Key key)
 {
-	Span		value = draft->values[key];
+	Piece		value = draft->values[key];
 	int			bits = 0;
 
 	for (size_t i = 0; i < value.length; i++)
@@ -145,16 +145,16 @@ read_bits(Draft *draft, Key key)
 static bool
 read_tick(Draft *draft)
 {
-	Span		value = draft->values[KEY_TICK];
+	Piece		value = draft->values[KEY_TICK];
 
-	switch (sf_span_parse(value.at, value.length, &draft->tick_length))
+	switch (sf_duration_parse(value.at, value.length, &draft->tick_length))
 	{
-		case SF_SPAN_OK:
+		case SF_DURATION_OK:
 			break;
-		case SF_SPAN_BAD_SYNTAX:
+		case SF_DURATION_BAD_SYNTAX:
 			return fail(draft, value.at, "tick \"%s\" is not a number followed by ns, us, ms or s",
 						quote(value).text);
-		case SF_SPAN_NOT_WHOLE:
+		case SF_DURATION_NOT_WHOLE:
 			return fail(draft, value.at, "tick \"%s\" is not a whole number of microseconds",
 						quote(value).text);
 	}
@@ -167,7 +167,7 @@ read_tick(Draft *draft)
 static bool
 read_epoch(Draft *draft)
 {
-	Span		value = draft->values[KEY_EPOCH];
+	Piece		value = draft->values[KEY_EPOCH];
 
 	if (!sf_instant_parse(value.at, value.length, &draft->epoch))
 		return fail(draft, value.at,
@@ -179,10 +179,10 @@ read_epoch(Draft *draft)
 
 /* One key=value. */
 static bool
-read_word(Draft *draft, Span word)
+read_word(Draft *draft, Piece word)
 {
 	const char *equals = memchr(word.at, '=', word.length);
-	Span		name = {word.at, equals ? (size_t) (equals - word.at) : word.length};
+	Piece		name = {word.at, equals ? (size_t) (equals - word.at) : word.length};
 	int			key = 0;
 
 	while (key < KEY_COUNT &&
@@ -269,7 +269,7 @@ sf_layout_parse(const char *text, SfLayout *layout, SfParseError *error)
 {
 	Draft		draft = {.text = text,.error = error};
 	const char *rest = text;
-	Span		word;
+	Piece		word;
 
 	for (int i = 0; i < SF_PRESET_COUNT; i++)
 	{

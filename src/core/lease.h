@@ -60,6 +60,23 @@ sf_sequence_range_within(const SfLayout *layout, SfSequenceRange range)
 	return range;
 }
 
+/*
+ * The first position of the first tick that does not begin before an instant;
+ * the end of the line where there is none.
+ */
+static inline uint64_t
+sf_position_at(const SfLayout *layout, SfInstant instant)
+{
+	uint64_t	last_tick = sf_layout_last_tick(layout);
+	int64_t		tick = sf_layout_tick_ceil(layout, instant);
+
+	if (tick < 0)
+		tick = 0;
+	if ((uint64_t) tick > last_tick)
+		return sf_position(layout, last_tick, 0) + (UINT64_C(1) << layout->sequence_bits);
+	return sf_position(layout, (uint64_t) tick, 0);
+}
+
 /* On what terms a lease is asked for. */
 typedef struct SfLeaseTerms
 {

@@ -4,17 +4,6 @@
  */
 #include "sequence_range.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-static bool
-fail(SfParseError *error, size_t offset, const char *message)
-{
-	error->position = offset + 1;
-	snprintf(error->message, sizeof(error->message), "%s", message);
-	return false;
-}
-
 /* One or more digits of *rest, which moves behind them. */
 static bool
 take_number(const char **rest, uint64_t *number)
@@ -42,18 +31,18 @@ parse_pair(const char *text, uint64_t *first, uint64_t *last, SfParseError *erro
 	if (*text == '\0')
 		return true;
 	if (!take_number(&rest, first))
-		return fail(error, 0, "the lowest sequence number is missing");
+		return sf_parse_fail(error, 0, "the lowest sequence number is missing");
 	if (*rest++ != '-')
-		return fail(error, (size_t) (rest - 1 - text), "\"-\" is missing");
+		return sf_parse_fail(error, (size_t) (rest - 1 - text), "\"-\" is missing");
 	last_start = rest;
 	if (!take_number(&rest, last))
-		return fail(error, (size_t) (rest - text), "the highest sequence number is missing");
+		return sf_parse_fail(error, (size_t) (rest - text), "the highest sequence number is missing");
 	if (*rest != '\0')
-		return fail(error, (size_t) (rest - text), "there is more than min-max");
+		return sf_parse_fail(error, (size_t) (rest - text), "there is more than min-max");
 	if (*first > SF_SEQUENCE_MAX)
-		return fail(error, 0, "the lowest sequence number is over 2147483647");
+		return sf_parse_fail(error, 0, "the lowest sequence number is over 2147483647");
 	if (*last > SF_SEQUENCE_MAX)
-		return fail(error, (size_t) (last_start - text), "the highest sequence number is over 2147483647");
+		return sf_parse_fail(error, (size_t) (last_start - text), "the highest sequence number is over 2147483647");
 	return true;
 }
 
@@ -66,7 +55,7 @@ sf_sequence_range_parse(const char *text, SfSequenceRange *range, SfParseError *
 	if (!parse_pair(text, &min, &max, error))
 		return false;
 	if (min > max)
-		return fail(error, 0, "the lowest sequence number is above the highest");
+		return sf_parse_fail(error, 0, "the lowest sequence number is above the highest");
 	range->min = (uint32_t) min;
 	range->max = (uint32_t) max;
 	return true;
@@ -83,9 +72,9 @@ sf_sno_sequence_range_parse(const char *text, SfSequenceRange *range, SfParseErr
 	if (*text == '\0')
 		last = SF_SNO_SEQUENCE_MAX;
 	if (first > SF_SNO_SEQUENCE_MAX || last > SF_SNO_SEQUENCE_MAX)
-		return fail(error, 0, "a sequence number is over 65535");
+		return sf_parse_fail(error, 0, "a sequence number is over 65535");
 	if ((first < last ? last - first : first - last) + 1 < SF_SNO_SEQUENCE_COUNT)
-		return fail(error, 0, "there are fewer than 4 sequence numbers");
+		return sf_parse_fail(error, 0, "there are fewer than 4 sequence numbers");
 	range->min = (uint32_t) (first < last ? first : last);
 	range->max = (uint32_t) (first < last ? last : first);
 	return true;

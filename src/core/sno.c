@@ -11,23 +11,22 @@
 
 #define HALF_SIZE	(SF_SNO_SIZE / 2)
 
-const SfLayout sf_sno_line = {
+const SfLayout sf_sno_layout = {
 	.epoch = INT64_C(315619200000000),	/* 2010-01-01 */
 	.tick_length = 4000,
 	.timestamp_bits = 39,
 	.sequence_bits = 16,
 	.timestamp_shift = 16,
-	.machine_shift = 16,
 };
 
 SfSno
 sf_sno_boundary(SfInstant instant)
 {
-	int64_t		units = sf_layout_tick_ceil(&sf_sno_line, instant);
+	int64_t		units = sf_layout_tick_ceil(&sf_sno_layout, instant);
 
 	if (units < 0)
 		units = 0;
-	if ((uint64_t) units > sf_layout_last_tick(&sf_sno_line))
+	if ((uint64_t) units > sf_layout_last_tick(&sf_sno_layout))
 		return sf_sno_of(UINT64_MAX, UINT16_MAX);
 	return sf_sno_of((uint64_t) units << 25, 0);
 }

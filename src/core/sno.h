@@ -39,7 +39,7 @@ typedef struct SfSnoFields
  * The line of units and sequences as a layout, for all that works with ticks
  * and positions.
  */
-extern const SfLayout sf_sno_line;
+extern const SfLayout sf_sno_layout;
 
 /* The upper 64 bits: all but the sequence. */
 static inline uint64_t
@@ -96,7 +96,7 @@ sf_sno_decompose(const SfSno *id)
 static inline SfInstant
 sf_sno_instant(const SfSno *id)
 {
-	return sf_layout_tick_start(&sf_sno_line, sf_sno_upper(id) >> 25);
+	return sf_layout_tick_start(&sf_sno_layout, sf_sno_upper(id) >> 25);
 }
 
 /* Less than, equal to or greater than 0, as a is to b. */

@@ -44,7 +44,7 @@ typedef enum SfStepBack
 	SF_STEP_BACK_CHANGE,		/* change over to the other timeline */
 	SF_STEP_BACK_WAIT,			/* wait until the clock is past wall_safe, or
 								 * not behind */
-}			SfStepBack;
+} SfStepBack;
 
 /*
  * What to do about a clock whose tick is now, where wall_hi is the greatest tick that
@@ -73,7 +73,7 @@ typedef struct SfTimelineState
 	uint64_t	ceiling_tick;	/* ticks from here on are not reserved */
 	uint64_t	wall_safe;
 	uint32_t	drifts;
-}			SfTimelineState;
+} SfTimelineState;
 
 /*
  * The state as one number, so that it is written by one record, and a crash leaves

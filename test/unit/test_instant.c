@@ -90,46 +90,46 @@ test_spans(void)
 	static const struct
 	{
 		const char *text;
-		SfSpanStatus status;
+		SfDurationStatus status;
 		int64_t		us;
 	}			values[] = {
-		{"1ms", SF_SPAN_OK, 1000},
-		{"0.5ms", SF_SPAN_OK, 500},
-		{"0.001ms", SF_SPAN_OK, 1},
-		{"1000ns", SF_SPAN_OK, 1},
-		{"10us", SF_SPAN_OK, 10},
-		{"1s", SF_SPAN_OK, 1000000},
-		{"0.1s", SF_SPAN_OK, 100000},
-		{"1.0us", SF_SPAN_OK, 1},
-		{"1.50000000000ms", SF_SPAN_OK, 1500},
-		{"9223372036s", SF_SPAN_OK, INT64_C(9223372036000000)},
-		{"1.5us", SF_SPAN_NOT_WHOLE, 0},
-		{"0.0005ms", SF_SPAN_NOT_WHOLE, 0},
-		{"100ns", SF_SPAN_NOT_WHOLE, 0},
-		{"1000.05ns", SF_SPAN_NOT_WHOLE, 0},
-		{"1.00005us", SF_SPAN_NOT_WHOLE, 0},
-		{"1.00000000001s", SF_SPAN_NOT_WHOLE, 0},
-		{"1000.000ns", SF_SPAN_OK, 1},
-		{"0.0000000001s", SF_SPAN_NOT_WHOLE, 0},
-		{"", SF_SPAN_BAD_SYNTAX, 0},
-		{"ms", SF_SPAN_BAD_SYNTAX, 0},
-		{".5ms", SF_SPAN_BAD_SYNTAX, 0},
-		{"5.ms", SF_SPAN_BAD_SYNTAX, 0},
-		{"1.2.3ms", SF_SPAN_BAD_SYNTAX, 0},
-		{"1", SF_SPAN_BAD_SYNTAX, 0},
-		{"1min", SF_SPAN_BAD_SYNTAX, 0},
-		{"1 ms", SF_SPAN_BAD_SYNTAX, 0},
-		{"-1ms", SF_SPAN_BAD_SYNTAX, 0},
-		{"9223372037s", SF_SPAN_BAD_SYNTAX, 0},
-		{"9223372036854775807s", SF_SPAN_BAD_SYNTAX, 0},
-		{"99999999999999999999ns", SF_SPAN_BAD_SYNTAX, 0},
+		{"1ms", SF_DURATION_OK, 1000},
+		{"0.5ms", SF_DURATION_OK, 500},
+		{"0.001ms", SF_DURATION_OK, 1},
+		{"1000ns", SF_DURATION_OK, 1},
+		{"10us", SF_DURATION_OK, 10},
+		{"1s", SF_DURATION_OK, 1000000},
+		{"0.1s", SF_DURATION_OK, 100000},
+		{"1.0us", SF_DURATION_OK, 1},
+		{"1.50000000000ms", SF_DURATION_OK, 1500},
+		{"9223372036s", SF_DURATION_OK, INT64_C(9223372036000000)},
+		{"1.5us", SF_DURATION_NOT_WHOLE, 0},
+		{"0.0005ms", SF_DURATION_NOT_WHOLE, 0},
+		{"100ns", SF_DURATION_NOT_WHOLE, 0},
+		{"1000.05ns", SF_DURATION_NOT_WHOLE, 0},
+		{"1.00005us", SF_DURATION_NOT_WHOLE, 0},
+		{"1.00000000001s", SF_DURATION_NOT_WHOLE, 0},
+		{"1000.000ns", SF_DURATION_OK, 1},
+		{"0.0000000001s", SF_DURATION_NOT_WHOLE, 0},
+		{"", SF_DURATION_BAD_SYNTAX, 0},
+		{"ms", SF_DURATION_BAD_SYNTAX, 0},
+		{".5ms", SF_DURATION_BAD_SYNTAX, 0},
+		{"5.ms", SF_DURATION_BAD_SYNTAX, 0},
+		{"1.2.3ms", SF_DURATION_BAD_SYNTAX, 0},
+		{"1", SF_DURATION_BAD_SYNTAX, 0},
+		{"1min", SF_DURATION_BAD_SYNTAX, 0},
+		{"1 ms", SF_DURATION_BAD_SYNTAX, 0},
+		{"-1ms", SF_DURATION_BAD_SYNTAX, 0},
+		{"9223372037s", SF_DURATION_BAD_SYNTAX, 0},
+		{"9223372036854775807s", SF_DURATION_BAD_SYNTAX, 0},
+		{"99999999999999999999ns", SF_DURATION_BAD_SYNTAX, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 	{
 		int64_t		span = 0;
 
-		ok(sf_span_parse(values[i].text, strlen(values[i].text), &span) == values[i].status,
+		ok(sf_duration_parse(values[i].text, strlen(values[i].text), &span) == values[i].status,
 		   "status of span \"%s\"", values[i].text);
 		is_int(span, values[i].us, values[i].text);
 	}
@@ -140,13 +140,13 @@ test_span_format(void)
 {
 	char		text[SF_INSTANT_TEXT_SIZE];
 
-	sf_span_format(1, text);
+	sf_duration_format(1, text);
 	is_text(text, "1us", "1 us");
-	sf_span_format(1500, text);
+	sf_duration_format(1500, text);
 	is_text(text, "1500us", "1500 us");
-	sf_span_format(10000, text);
+	sf_duration_format(10000, text);
 	is_text(text, "10ms", "10 ms");
-	sf_span_format(1000000, text);
+	sf_duration_format(1000000, text);
 	is_text(text, "1s", "1 s");
 }
 

@@ -51,7 +51,7 @@ check_codec(char *columns[MAX_COLUMNS])
 	is_int(fields.partition, atoi(columns[6]), "partition");
 	is_int(fields.sequence, atoi(columns[7]), "sequence");
 
-	fields.units = (uint64_t) sf_layout_tick_floor(&sf_sno_line, instant);
+	fields.units = (uint64_t) sf_layout_tick_floor(&sf_sno_layout, instant);
 	ok(equal(sf_sno_compose(fields), id), "composed again");
 }
 
@@ -193,8 +193,8 @@ test_sort_key(void)
 static void
 test_boundary(void)
 {
-	SfInstant	first = sf_sno_line.epoch;
-	SfInstant	last = sf_layout_tick_start(&sf_sno_line, sf_layout_last_tick(&sf_sno_line));
+	SfInstant	first = sf_sno_layout.epoch;
+	SfInstant	last = sf_layout_tick_start(&sf_sno_layout, sf_layout_last_tick(&sf_sno_layout));
 	SfSno		zero = sf_sno_of(0, 0);
 	SfSno		greatest = sf_sno_of(UINT64_MAX, UINT16_MAX);
 	int			wrong = 0;

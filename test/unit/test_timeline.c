@@ -22,7 +22,7 @@ typedef struct Generator
 static uint64_t
 wall_hi(const Generator * generator)
 {
-	return sf_position_tick(&sf_sno_line, sf_cursor_position(generator->cursor) - 1);
+	return sf_position_tick(&sf_sno_layout, sf_cursor_position(generator->cursor) - 1);
 }
 
 static void
@@ -32,14 +32,14 @@ change_over(Generator * generator, uint64_t now)
 
 	generator->wall_safe = wall_hi(generator);
 	generator->drifts++;
-	generator->cursor = sf_cursor(timeline, sf_position(&sf_sno_line, now, 0));
+	generator->cursor = sf_cursor(timeline, sf_position(&sf_sno_layout, now, 0));
 }
 
 /* The next position, with its timeline, if the clock allows one. */
 static bool
 next(Generator * generator, int64_t now, uint64_t *taken)
 {
-	SfLeaseTerms terms = {.layout = &sf_sno_line,.range = generator->range,.ceiling = UINT64_MAX,.size = 1,
+	SfLeaseTerms terms = {.layout = &sf_sno_layout,.range = generator->range,.ceiling = UINT64_MAX,.size = 1,
 	.last_tick = SF_TIMELINE_TICKS - 1};
 	SfLease		lease;
 
@@ -84,7 +84,7 @@ check_step(char *columns[MAX_COLUMNS])
 			}
 		};
 		if (strcmp(columns[0], "restore_in_past") == 0)
-			generator.cursor = sf_position(&sf_sno_line, RESTORED, 1);
+			generator.cursor = sf_position(&sf_sno_layout, RESTORED, 1);
 	}
 	while (!done && reading != NULL && *reading != '\0')
 	{
@@ -94,14 +94,14 @@ check_step(char *columns[MAX_COLUMNS])
 			reading++;
 	}
 	ok(done && reading == NULL, "%s %s: an ID, at the last reading of the clock", columns[0], columns[1]);
-	is_int((sf_layout_tick_start(&sf_sno_line, sf_position_tick(&sf_sno_line, sf_cursor_position(taken))) -
+	is_int((sf_layout_tick_start(&sf_sno_layout, sf_position_tick(&sf_sno_layout, sf_cursor_position(taken))) -
 			SF_UNIX_EPOCH) / 1000, strtoll(columns[5], NULL, 10), "time");
 	is_int(sf_cursor_timeline(taken), atoi(columns[6]), "timeline");
-	is_int(sf_position_sequence(&sf_sno_line, taken), atoi(columns[7]), "sequence");
+	is_int(sf_position_sequence(&sf_sno_layout, taken), atoi(columns[7]), "sequence");
 	is_int((int64_t) wall_hi(&generator), strtoll(columns[8], NULL, 10), "wall_hi");
 	is_int((int64_t) generator.wall_safe, strtoll(columns[9], NULL, 10), "wall_safe");
 	is_int(generator.drifts, atoi(columns[10]), "drifts");
-	is_int(sf_position_sequence(&sf_sno_line, sf_cursor_position(generator.cursor) - 1), atoi(columns[11]), "sequence of the state");
+	is_int(sf_position_sequence(&sf_sno_layout, sf_cursor_position(generator.cursor) - 1), atoi(columns[11]), "sequence of the state");
 }
 
 #define TICKS	200
@@ -131,12 +131,12 @@ check_random_clock(uint64_t tolerated)
 			uint64_t	tick = wall_hi(&generator) + 2;
 
 			if (generator.cursor != 0)
-				generator.cursor = sf_cursor(generator.drifts & 1, sf_position(&sf_sno_line, tick, 0));
+				generator.cursor = sf_cursor(generator.drifts & 1, sf_position(&sf_sno_layout, tick, 0));
 		}
 		if (now >= 0 && next(&generator, now, &taken))
 		{
 			position = sf_cursor_position(taken);
-			again += seen[sf_cursor_timeline(taken)][sf_position_tick(&sf_sno_line, position)][position & 3]++ > 0;
+			again += seen[sf_cursor_timeline(taken)][sf_position_tick(&sf_sno_layout, position)][position & 3]++ > 0;
 			issued++;
 		}
 		changes = (int) generator.drifts;

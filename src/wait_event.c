@@ -1,0 +1,26 @@
+/*
+ * wait_event.c
+ *	  What processes wait for, as pg_stat_activity shows it.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "wait_event.h"
+
+static const char *const names[] = {
+	[SF_WAIT_CLOCK] = "SnowflakeClock",
+	[SF_WAIT_REGISTER] = "SnowflakeRegister",
+	[SF_WAIT_SPAN] = "SnowflakeSpan",
+	[SF_WAIT_REGISTRY] = "SnowflakeRegistry",
+	[SF_WAIT_REGISTRAR] = "SnowflakeRegistrar",
+};
+
+uint32
+sf_wait_event(SfWaitEvent event)
+{
+	static uint32 numbers[lengthof(names)] = {0};
+
+	if (numbers[event] == 0)
+		numbers[event] = sf_named_wait_event(names[event]);
+	return numbers[event];
+}
