@@ -166,20 +166,20 @@ replacement(const SfComparison *comparison)
 }
 
 /*
- * Walking.  The context is the list of the queries around, inside out.
+ * Walking.  The context is the innermost of the queries around.
  */
 
 static Node *
 rewrite_condition(Node *node, void *context)
 {
-	List	   *queries = *(List **) context;
+	const SfQueryLevel *level = context;
 	SfComparison comparison;
 
 	if (node == NULL || IsA(node, Query))	/* for rewrite_query */
 		return node;
 	if (IsA(node, OpExpr) && sf_match_comparison((OpExpr *) node, &comparison) &&
 		sf_may_execute(comparison.function) &&
-		!sf_has_time_index((Node *) comparison.id, queries, comparison.function))
+		!sf_has_time_index((Node *) comparison.id, level, comparison.function))
 	{
 		Expr	   *replaced = replacement(&comparison);
 
@@ -215,17 +215,14 @@ rewrite_joins(Node *node, void *context)
 static bool
 rewrite_queries(Node *node, void *context)
 {
-	List	  **queries = context;
+	SfQueryLevel level = {.query = (Query *) node,.outer = context};
 
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, rewrite_queries, context);
-	*queries = lcons(node, *queries);
-	rewrite_joins((Node *) ((Query *) node)->jointree, context);
-	query_tree_walker((Query *) node, rewrite_queries, context, 0);
-	*queries = list_delete_first(*queries);
-	return false;
+	rewrite_joins((Node *) level.query->jointree, &level);
+	return query_tree_walker(level.query, rewrite_queries, &level, 0);
 }
 
 static bool compares_time(Node *node, void *context);
@@ -283,10 +280,8 @@ plan(Query *query, const char *query_string, int cursor_options, ParamListInfo p
 {
 	if (sf_enable_timestamp_pushdown && compares_time((Node *) query, NULL))
 	{
-		List	   *queries = NIL;
-
 		query = copyObject(query);
-		rewrite_queries((Node *) query, &queries);
+		rewrite_queries((Node *) query, NULL);
 	}
 	return (prev_planner ? prev_planner : standard_planner)
 		(query, query_string, cursor_options, parameters);

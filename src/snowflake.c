@@ -10,8 +10,14 @@
  * IDs (core/layout.h) with the machine ID (machine.c).  IDs of type sno come the
  * same way, from sno_nextval.c and a line of their own (core/timeline.h).
  *
- * Where machine IDs are leased from a registry, registrar.c does it, by the calls of
- * registry_client.c; span.c gives the lines what was leased.
+ * A line is moved, while others lease from it, by an administrator (admin.c, line_move.c),
+ * by a clock that has stepped back (change_over.c), and by a registry that leases machine
+ * IDs: registrar.c asks it, by the calls of registry_client.c, span.c has what was leased,
+ * and line_span.c gives it to the lines.  What outlives the server is in line_state.c, in
+ * a register (register.c) that PostgreSQL keeps.
+ *
+ * IDs are taken apart by decode.c and sno_fields.c, times become IDs in encode.c, and
+ * conditions on times conditions on IDs in pushdown.c.
  */
 #include "postgres.h"
 

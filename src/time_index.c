@@ -81,14 +81,22 @@ relation_calls(Oid relid, Oid function)
 	return calls;
 }
 
-/* The query of a common table expression; queries are those around, inside out. */
-static Query *
-cte_query(RangeTblEntry *entry, List *queries)
+/* So many levels up. */
+static const SfQueryLevel *
+level_up(const SfQueryLevel *level, Index levels)
 {
-	Query	   *query = list_nth(queries, (int) entry->ctelevelsup);
+	for (; levels > 0; levels--)
+		level = level->outer;
+	return level;
+}
+
+/* The query of a common table expression, which is defined at a level. */
+static Query *
+cte_query(const SfQueryLevel *level, const RangeTblEntry *entry)
+{
 	ListCell   *cell;
 
-	foreach(cell, query->cteList)
+	foreach(cell, level->query->cteList)
 	{
 		CommonTableExpr *cte = lfirst(cell);
 
@@ -99,33 +107,35 @@ cte_query(RangeTblEntry *entry, List *queries)
 }
 
 bool
-sf_has_time_index(Node *column, List *queries, Oid function)
+sf_has_time_index(Node *column, const SfQueryLevel *level, Oid function)
 {
 	Var		   *var = (Var *) column;
 	RangeTblEntry *entry;
-	Query	   *inner = NULL;
+	SfQueryLevel inner = {0};
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
 	if (column == NULL || !IsA(column, Var) || var->varattno <= 0)
 		return false;
-	queries = list_copy_tail(queries, (int) var->varlevelsup);
-	entry = rt_fetch(var->varno, ((Query *) linitial(queries))->rtable);
+	level = level_up(level, var->varlevelsup);
+	entry = rt_fetch(var->varno, level->query->rtable);
 	switch (entry->rtekind)
 	{
 		case RTE_RELATION:
 			return relation_calls(entry->relid, function);
 		case RTE_SUBQUERY:
-			inner = entry->subquery;
+			inner.query = entry->subquery;
 			break;
 		case RTE_CTE:
-			inner = cte_query(entry, queries);
-			queries = list_copy_tail(queries, (int) entry->ctelevelsup);
+			level = level_up(level, entry->ctelevelsup);
+			inner.query = cte_query(level, entry);
 			break;
 		default:
 			break;
 	}
-	if (inner == NULL || inner->commandType != CMD_SELECT)
+	if (inner.query == NULL || inner.query->commandType != CMD_SELECT)
 		return false;			/* what a change of data returns has no index */
-	return sf_has_time_index((Node *) get_tle_by_resno(inner->targetList, var->varattno)->expr,
-							 lcons(inner, queries), function);
+	inner.outer = level;
+	return sf_has_time_index((Node *) get_tle_by_resno(inner.query->targetList, var->varattno)->expr,
+							 &inner, function);
 }

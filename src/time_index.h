@@ -9,12 +9,18 @@
 
 #include "nodes/parsenodes.h"
 
+/* A query, and the one that it is within; NULL around the outermost. */
+typedef struct SfQueryLevel
+{
+	Query	   *query;
+	const struct SfQueryLevel *outer;
+} SfQueryLevel;
+
 /*
  * Whether a column is, through views, subqueries and joins, that of a relation
- * with an index, a constraint or a partition key on the very function.  The first
- * of the given queries is the one that the column is in, and each is within the
- * next.
+ * with an index, a constraint or a partition key on the very function.  The column is in
+ * the query of the given level.
  */
-extern bool sf_has_time_index(Node *column, List *queries, Oid function);
+extern bool sf_has_time_index(Node *column, const SfQueryLevel *level, Oid function);
 
 #endif							/* SF_TIME_INDEX_H */
