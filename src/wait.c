@@ -41,6 +41,7 @@
 #define TIME_TO_WAKE	5000	/* us */
 #define MAX_SLICE		100		/* ms */
 #define OTHERS_SLICE	10000	/* us */
+#define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
 
 static void
 report_too_long(SfLine *line, int64 missing)
@@ -109,23 +110,31 @@ sleep_and_count(SfLine *line, int64 remaining, SfWaitEvent event)
 	sf_stats_add(&line->stats, SF_STAT_WAIT_TIME, sf_stopwatch(before));
 }
 
+/* Whether others are asked to yield: not by somebody whose clock was set back since. */
+static bool
+is_asked(uint64 until, TimestampTz now)
+{
+	return (TimestampTz) until > now && (TimestampTz) until <= now + LONGEST_YIELD;
+}
+
 int64
 sf_wait_allowance(SfLine *line, const SfWait *wait, TimestampTz now)
 {
 	int64		ahead = sf_line_max_ahead(line);
 
-	if (!wait->slept && now < (TimestampTz) pg_atomic_read_u64(&line->yield_until))
+	if (!wait->slept && is_asked(pg_atomic_read_u64(&line->yield_until), now))
 		ahead /= 2;
 	return ahead;
 }
 
-/* Ask others to leave what is free to those who have waited, until an instant. */
+/* Ask others to leave what is free to those who have waited, for so many us. */
 static void
-ask_to_yield(SfLine *line, SfWait *wait, TimestampTz until)
+ask_to_yield(SfLine *line, SfWait *wait, TimestampTz now, int64 time)
 {
 	uint64		current = pg_atomic_read_u64(&line->yield_until);
+	TimestampTz until = now + time;
 
-	while ((TimestampTz) current < until)
+	while (!is_asked(current, now) || (TimestampTz) current < until)
 	{
 		if (pg_atomic_compare_exchange_u64(&line->yield_until, &current, (uint64) until))
 		{
@@ -151,7 +160,7 @@ sf_wait_for_clock(SfLine *line, SfWait *wait, TimestampTz instant)
 	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE * INT64CONST(1000));
 	if (remaining >= TIMER_SLACK)
 	{
-		ask_to_yield(line, wait, now + remaining + TIME_TO_WAKE);
+		ask_to_yield(line, wait, now, remaining + TIME_TO_WAKE);
 		sleep_and_count(line, remaining, SF_WAIT_CLOCK);
 		wait->slept = true;
 	}

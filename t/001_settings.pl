@@ -44,6 +44,16 @@ $server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout'
 fails_with($server, 'SELECT snowflake_timestamp(1)', '22023',
 	qr/invalid value for parameter "snowflake.layout": "twiter"/);
 
+# The same with a bad connection string of a registry; a session is not told what is bad, which
+# may be a part of a password.
+$server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.registry = 'host=nowhere password=one two'");
+$server->reload;
+$server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout', true) = 'twitter'");
+my (undef, undef, $malformed) = $server->psql('postgres', 'SELECT snowflake_timestamp(1)');
+like($malformed, qr/ERROR:  invalid value for parameter "snowflake.registry"\n/, 'a malformed connection string');
+unlike($malformed, qr/two|DETAIL/, 'without what is in it');
+$server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'\nsnowflake.registry = ''");
+
 # Preloaded with that layout, the server does not start.
 $server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 $server->stop;
