@@ -172,6 +172,9 @@ unlike($refused, qr/taken|fixed/, 'but not by whom it is taken');
 $registry->safe_psql('postgres', 'SELECT snowflake_registry.declare_dead(77, clock_timestamp())');
 $fleet->comes_to_issue($fixed, 'declared dead, the old holder is not waited for');
 is($fixed->safe_psql('postgres', 'SHOW snowflake.registry_lease'), '30s', 'a lease of its own');
+configure($fixed, 'snowflake.registry_lease', 0);
+ok($fixed->poll_query_until('postgres', "SELECT lease_until BETWEEN now() + interval '35 s' AND now() + interval '65 s' FROM pg_stat_snowflake LIMIT 1"),
+	'else for a minute');
 
 # A lease counts when it is committed, not when the registry's answer is read.
 $registry->safe_psql('postgres', <<'SQL');
