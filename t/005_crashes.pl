@@ -47,7 +47,7 @@ for my $round (1 .. $crashes)
 	{
 		my $victim = $server->safe_psql('postgres',
 			"SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1");
-		kill 'KILL', $victim;
+		kill 'KILL', $victim || die 'no session to kill';
 		$_->{process}->finish for @running;
 		$clock->step(-rand(0.5));
 		$server->poll_query_until('postgres', 'SELECT true');

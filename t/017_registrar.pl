@@ -24,7 +24,7 @@ sub crash_process
 	my $session = IPC::Run::start([ 'psql', '-XAtqd', $crashed->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
 	my $log = -s $crashed->logfile;
 	my $pid = wait_until(
-		sub { $crashed->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'") });
+		sub { $crashed->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'") }) or die;
 
 	kill 'KILL', $pid;
 	$session->finish;
@@ -67,7 +67,7 @@ is($fleet->machine_id($server), '0', 'with the same machine ID');
 is($registry->safe_psql('postgres', 'SELECT count(*) FROM snowflake_registry.machines'), '1', 'which was free again');
 
 # The registrar is told to end, and the server is not: it claims again.
-kill 'TERM', $fleet->registrar($server);
+$fleet->end_registrar($server);
 $server->poll_query_until('postgres', "SELECT registry_state = 'released' FROM pg_stat_snowflake LIMIT 1");
 $fleet->wait_for_state($server, 'held');
 $fleet->comes_to_issue($server, 'a registrar that was ended is started again');
@@ -90,9 +90,8 @@ SQL
 $server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'DO %'") or die;
 for (1 .. 2)
 {
-	my $ended = $fleet->registrar($server);
+	my $ended = $fleet->end_registrar($server);
 
-	kill 'TERM', $ended;
 	$waiting->finish if $_ == 1;
 	wait_until(sub { $fleet->registrar($server) !~ /^(0|$ended)$/ });
 	$fleet->wait_for_state($server, 'unreachable');

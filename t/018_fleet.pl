@@ -136,7 +136,7 @@ $_->stop for $one, $other;
 $number = 502;
 $other = roamer('back', $early);
 $fleet->comes_to_issue($other, 'a server ten minutes behind has a third machine ID');
-kill 'TERM', $fleet->registrar($other);
+$fleet->end_registrar($other);
 $other->poll_query_until('postgres', "SELECT registry_state = 'released' FROM pg_stat_snowflake LIMIT 1") or die;
 my $token = '00000000-0000-0000-0000-000000000502';
 $registry->poll_query_until('postgres',

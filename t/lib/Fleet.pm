@@ -217,7 +217,17 @@ sub registrar
 	my ($self, $server) = @_;
 	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
 
-	return `pgrep -P $postmaster -f "snowflake registrar"` || 0;
+	return (children($postmaster, 'snowflake registrar'))[0] // 0;
+}
+
+# Tell a server's registrar, which runs, to end; returns its process.
+sub end_registrar
+{
+	my ($self, $server) = @_;
+	my $registrar = wait_until(sub { $self->registrar($server) }) or die 'there is no registrar';
+
+	kill 'TERM', $registrar;
+	return $registrar;
 }
 
 sub machine_id { return $_[0]->leased($_[1], 'machine_id'); }

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log wait_until none_comes_twice);
+our @EXPORT = qw($scratch crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_comes_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -36,6 +36,20 @@ sub snowflake_server
 	return $server;
 }
 
+# The children of a postmaster, or those whose title matches a pattern.
+sub children
+{
+	my ($postmaster, @pattern) = @_;
+	my @command = ('pgrep', '-P', $postmaster, map { ('-f', $_) } @pattern);
+
+	open(my $found, '-|', @command) or die "@command: $!";
+	my @children = <$found>;
+	close $found;
+	die "@command failed" if $? >> 8 > 1;
+	chomp @children;
+	return @children;
+}
+
 # Kill a postmaster and its children so that none of them can do a thing, and
 # wait until they are gone.  (An immediate stop lets processes exit orderly.)
 sub crash
@@ -44,7 +58,7 @@ sub crash
 	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
 
 	kill 'STOP', $postmaster;
-	my @children = split ' ', `pgrep -P $postmaster`;
+	my @children = children($postmaster);
 	kill 'KILL', @children;
 	$server->kill9;
 	wait_until(sub { !grep { kill 0, $_ } $postmaster, @children });
