@@ -185,10 +185,9 @@ $fleet->wait_for_state($uncommitted, 'refused');
 is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not  committed ?', 'an answer whose commit fails is none, and its message is plain text');
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
 # One that does not come in time is none either.
-$registry->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$');
+$registry->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$');
 $fleet->wait_for_state($uncommitted, 'unreachable');
 is($fleet->leased($uncommitted, 'last_error'), 'the registry did not answer in time', 'an answer that does not come in time');
-$registry->safe_psql('postgres', "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'snowflake registrar'");
 $registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
 $fleet->comes_to_issue($uncommitted, 'one that is committed is one');
 
