@@ -124,7 +124,7 @@ stage() {
 	shift
 	printf '%-24s' "$name"
 	"$@" > "$work/$name.log" 2>&1 || status=$?
-	good=$(grep -avE '# SKIP' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
+	good=$(grep -aviE '# skip' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
 	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED)' "$work/$name.log")
 	if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
 		bad=1
@@ -138,7 +138,7 @@ stage() {
 	passed=$((passed + good))
 	failed=$((failed + bad))
 	say "$good passed, $bad failed ($((SECONDS - seconds)) s)"
-	sed -n 's/^ok .*# SKIP/SKIPPED:/p' "$work/$name.log"
+	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
 		# shellcheck disable=SC2013

@@ -1,6 +1,6 @@
 /*
  * snowflake.c
- *	  Start of the module.
+ *	  Start of the module, and its version.
  *
  * How an ID comes about, file by file: nextval.c is called from SQL and asks
  * generator.c, which hands out what this backend holds.  When that is used up,
@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 
 #include "compat.h"
@@ -45,4 +46,18 @@ _PG_init(void)
 	sf_machine_init();
 	sf_pushdown_init();
 	MarkGUCPrefixReserved("snowflake");
+}
+
+/*
+ * snowflake_version() returns text
+ *
+ * The release of the loaded library.  Where it is preloaded, that is the one of the server's
+ * start: a newer one that was installed meanwhile is loaded by a restart.
+ */
+PG_FUNCTION_INFO_V1(snowflake_version);
+
+Datum
+snowflake_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(SF_VERSION));
 }

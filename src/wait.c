@@ -43,6 +43,9 @@
 #define OTHERS_SLICE	10000	/* us */
 #define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
 
+/* A clock that is so far behind is no one's who asks for too many IDs. */
+#define FAR_BEHIND		60000000	/* us */
+
 static void
 report_too_long(SfLine *line, int64 missing)
 {
@@ -52,7 +55,10 @@ report_too_long(SfLine *line, int64 missing)
 			errdetail("The next free ID may be issued in %lld.%03d ms by the clock of this server; IDs may be %d ms ahead of it.",
 					  (long long) (missing / 1000), (int) (missing % 1000),
 					  (int) (sf_line_max_ahead(line) / 1000)),
-			errhint("Either more IDs are asked for than the layout has in a tick, or the clock was set back. Raise snowflake.max_wait to wait longer."));
+			missing > FAR_BEHIND
+			? errhint("The clock was set back, or was ahead when the server started. If it is right now, %s() moves the line back.",
+					  line->kind == SF_LINE_SNO ? "sno_set_floor" : "snowflake_set_floor")
+			: errhint("Either more IDs are asked for than the layout has in a tick, or the clock was set back. Raise snowflake.max_wait to wait longer."));
 }
 
 static void

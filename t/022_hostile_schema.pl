@@ -17,7 +17,7 @@ $server->init;
 $server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.machine_id = 1\nfsync = off\nmax_locks_per_transaction = 1024\n");
 $server->start;
 
-my @scripts = map { slurp_file("$FindBin::RealBin/../$_--1.0.sql") } 'snowflake', 'snowflake_registry';
+my @scripts = map { slurp_file($_) } glob("$FindBin::RealBin/../snowflake*--*.sql");
 my %called = map { lc $_ => 1 } map { /\b([a-z_0-9]+)\s*\(/gi } @scripts;
 my $names = join(', ', map { "'$_'" } sort keys %called);
 

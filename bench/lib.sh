@@ -1,0 +1,171 @@
+# What the benchmarks share; sourced, by bash: a private server with the extension, medians, plots.
+#
+# Each prints its results, and where gnuplot is installed draws them as SVG, into the directory
+# RESULTS, "bench-results" unless it is set.
+
+. "$(dirname "${BASH_SOURCE[0]}")/../script/lib.sh"
+"$top/script/bootstrap"
+find_postgresql || die "no PostgreSQL found"
+results=${RESULTS:-$PWD/bench-results}
+
+# Build and install the extension, for servers to be started.
+prepare() {
+	copy_checkout
+	run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
+	install_extension
+	give_to_owner
+}
+
+# psql on the server that $server names
+sql() { as_owner "$bindir/psql" -XAtq "$@"; }
+
+# The first line of each result: what it was measured on, and how.
+headline() {
+	say "$("$PG_CONFIG" --version), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $*"
+}
+
+# Reads lines "key<TAB>value", prints "key<TAB>median<TAB>min<TAB>max", in the order in which
+# the keys came first.
+medians() {
+	awk -F'\t' '{ if (!($1 in all)) keys[++count] = $1; all[$1] = all[$1] " " $2 }
+		END { for (k = 1; k <= count; k++) {
+			n = split(all[keys[k]], v, " ")
+			for (i = 2; i <= n; i++) for (j = i; j > 1 && v[j - 1] + 0 > v[j] + 0; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+			m = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
+			printf "%s\t%s\t%s\t%s\n", keys[k], m, v[1], v[n] } }'
+}
+
+# plot NAME: draws by the commands of gnuplot that it reads, which find the data in the file $data,
+# lines with tabs between fields.  Its own white ground makes it readable on any page.
+plot() {
+	local file=$results/$1.svg
+
+	mkdir -p "$results"
+	if ! command -v gnuplot > /dev/null; then
+		say "SKIPPED: $1.svg; gnuplot is not installed"
+		return
+	fi
+	{
+		printf '%s\n' 'set terminal svg size 860,460 noenhanced font "Helvetica,13" background "white"' "set output '$file'" \
+			'set datafile separator "\t"' 'set grid lc rgb "#dddddd"' 'set border 3 lc rgb "#555555"' 'set tics nomirror' \
+			'set linetype 1 lc rgb "#1f6feb" lw 2 pt 7' 'set linetype 2 lc rgb "#bc4c00" lw 2 pt 5' 'set linetype 3 lc rgb "#1a7f37" lw 2 pt 9' \
+			'set linetype 4 lc rgb "#8250df" lw 2 pt 11' 'set linetype 5 lc rgb "#bf3989" lw 2 pt 13' 'set linetype 6 lc rgb "#57606a" lw 2 pt 4' \
+			'set linetype 7 lc rgb "#9a6700" lw 2 pt 6' 'set linetype 8 lc rgb "#cf222e" lw 2 pt 8' 'set linetype 9 lc rgb "#24292f" lw 2 pt 12' \
+			"data = '$data'"
+		cat
+	} | gnuplot && say "Drawn: $1.svg"
+}
+
+# Bars, one for each line "name<TAB>median<TAB>min<TAB>max" of $data.
+plot_bars() { # NAME TITLE LABEL
+	plot "$1" <<-END
+		set title "$2"
+		set xlabel "$3"
+		set xrange [0:*]
+		set yrange [*:*] reverse
+		set offsets graph 0, graph 0.12, 0.6, 0.6
+		set lmargin 34
+		set style fill solid 0.9 noborder
+		set border 1
+		unset key
+		plot data using (\$2 / 2):0:(\$2 / 2):(0.35):ytic(1) with boxxyerror lc rgb "#1f6feb", \\
+			data using 2:0:3:4 with xerrorbars pt 0 lc rgb "#24292f", \\
+			data using 4:0:(sprintf("  %.4g", \$2)) with labels left
+	END
+}
+
+# Lines of one series for each block of $data: a line with its name, then "x<TAB>median<TAB>min<TAB>max".
+plot_lines() { # NAME TITLE XLABEL YLABEL [COMMANDS]
+	plot "$1" <<-END
+		set title "$2"
+		set xlabel "$3"
+		set ylabel "$4"
+		set key outside right top
+		set logscale xy
+		$(printf '%s\n' "${@:5}")
+		stats data using 0 nooutput
+		plot for [i = 0:STATS_blocks - 1] data index i using 1:2:3:4 with yerrorlines lt i + 1 title columnheader(1)
+	END
+}
+
+wide="epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=2 sequence=20"
+
+# Servers of the candidates: one with the default layout, one whose layout has 20 sequence bits, since
+# a layout is fixed at the start of a server.  Commits are asynchronous: that favours nextval(), which
+# writes WAL.
+start_candidates() { # LINES OF CONFIGURATION
+	for server in default wide; do
+		start_server "fsync = off" "synchronous_commit = off" "autovacuum = off" "snowflake.machine_id = 1" \
+			"$([ $server = wide ] && echo "snowflake.layout = '$wide'")" "$@"
+		sql -c "CREATE EXTENSION snowflake" -c "CREATE SEQUENCE cache1" -c "CREATE SEQUENCE cache100 CACHE 100"
+	done
+	server=default
+	sql <<-'SQL'
+		CREATE FUNCTION of_sequence_and_clock() RETURNS bigint LANGUAGE plpgsql AS $$
+		BEGIN
+			RETURN ((extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23
+				| 1 << 10 | nextval('cache1') % 1024;
+		END $$;
+	SQL
+	find_candidates
+}
+
+# What is measured: name|server|expression.  Beside PostgreSQL's own, and a function in PL/pgSQL as Instagram has
+# described it, the extensions of bench/peers that this installation of PostgreSQL has.
+find_candidates() {
+	local name extension expression
+
+	candidates=(
+		"clock_timestamp()|default|clock_timestamp()"
+		"snowflake_nextval(), twitter|default|snowflake_nextval()"
+		"snowflake_nextval(), 20 bits|wide|snowflake_nextval()"
+		"sno_nextval()|default|sno_nextval()"
+		"nextval(), CACHE 1|default|nextval('cache1')"
+		"nextval(), CACHE 100|default|nextval('cache100')"
+		"gen_random_uuid()|default|gen_random_uuid()"
+	)
+	[ -z "$(sql -c "SELECT to_regprocedure('pg_catalog.uuidv7()')")" ] || candidates+=("uuidv7()|default|uuidv7()")
+	candidates+=("PL/pgSQL, sequence and clock|default|of_sequence_and_clock()")
+	while IFS='|' read -r name extension expression; do
+		if [ "${name###}" = "$name" ] && sql -c "CREATE EXTENSION $extension" 2> /dev/null; then
+			candidates+=("$name|default|$expression")
+		fi
+	done < "$top/bench/peers"
+	if [ -n "${PGEDGE:-}" ]; then
+		start_pgedge
+		candidates+=("pgEdge snowflake.nextval()|pgedge|snowflake.nextval('cache1')")
+	fi
+}
+
+# pgEdge's extension has the name of this one: it is measured in an installation of PostgreSQL of its
+# own, of the same version, whose pg_config PGEDGE names.
+start_pgedge() {
+	local server=pgedge PG_CONFIG=$PGEDGE bindir
+	bindir=$("$PGEDGE" --bindir)
+
+	start_server "fsync = off" "synchronous_commit = off" "autovacuum = off" "snowflake.node = 1" "max_connections = 1010"
+	sql -c "CREATE EXTENSION snowflake" -c "CREATE SEQUENCE cache1"
+}
+
+# on SERVER COMMAND...: with the programs of that server
+on() {
+	local server=$1 PG_CONFIG=$PG_CONFIG bindir=$bindir
+	shift
+
+	if [ "$server" = pgedge ]; then
+		PG_CONFIG=$PGEDGE
+		bindir=$("$PGEDGE" --bindir)
+	fi
+	"$@"
+}
+
+# query EXPRESSION CALLS: a query that makes so many calls, twenty a row, so that what is measured is the function
+# and not the executor's rows, and returns nothing.
+query() {
+	local list=$1 i
+
+	for ((i = 1; i < 20; i++)); do
+		list+=", $1"
+	done
+	printf 'SELECT %s FROM generate_series(1, %d) i OFFSET %d;\n' "$list" $(($2 / 20)) $(($2 / 20))
+}

@@ -1,0 +1,191 @@
+#!/usr/bin/env perl
+
+# Runs the blocks of one page of documentation, and compares what they print with what the page says
+# that they print.  Prints TAP, a test for each block, named by file and line.
+#
+#   blocks.pl PAGE
+#
+# A block is what stands between two lines ```.  What is done with it depends on its language:
+#
+#   sql      run by psql, in one session for the page, in a database of its own.  An error fails,
+#            unless the page shows it
+#   (none)   after a block of sql or sh: what that prints.  Blank lines and footers do not count
+#   sh       run by a shell, in a copy of the checkout
+#   conf     lines of postgresql.conf: a server starts with them, and has them
+#   text     a drawing or a syntax: nothing to run
+#
+# Comments of HTML, which readers do not see, say more of the block after them:
+#
+#   <!-- external: REASON -->    not run, since it needs what a test does not have
+#   <!-- varies -->              of an output: numbers and lengths of lines may be other ones
+#   <!-- on: SERVER -->          run on another server, see test/docs/run
+#   <!-- sql: STATEMENTS -->     run before it: what the page takes for granted
+#
+# test/docs/run starts the servers, and tells of them in the environment: DOC_SERVERS has their
+# connection strings, as "NAME=STRING;NAME=STRING".
+
+use strict;
+use warnings;
+
+my $page = shift // die "usage: $0 PAGE\n";
+my $database = ($page =~ s/.*\///r) =~ s/\.md$//r =~ tr/A-Z-/a-z_/r;
+my %connection = (server => "dbname=$database");
+my $number = 0;
+
+# The blocks of the page, in order: line, language, text, and what comments say of it.
+sub blocks
+{
+	my ($file) = @_;
+	my (@blocks, $block, %said, $comment);
+
+	open my $in, '<', $file or die "$file: $!\n";
+	while (my $line = <$in>)
+	{
+		if ($block)
+		{
+			undef $block, next if $line =~ /^\s*```\s*$/;
+			$block->{text} .= $line =~ s/^ {0,$block->{indent}}//r;
+		}
+		elsif ($line =~ /^(\s*)```(\w*)\s*$/)
+		{
+			$block = { line => $., indent => length $1, language => $2, text => '', %said };
+			push @blocks, $block;
+			%said = ();
+		}
+		elsif (defined $comment || $line =~ /^\s*<!--/)
+		{
+			$comment = ($comment // '') . $line;
+			next if $comment !~ /-->/;
+			my ($key, $value) = $comment =~ /<!--\s*(\w+):?\s*(.*?)\s*-->/s or die "$file:$.: what does this comment say?\n";
+			$said{$key} = $value;
+			undef $comment;
+		}
+	}
+	die "$file: a block does not end\n" if $block;
+	return @blocks;
+}
+
+sub report
+{
+	my ($ok, $name, @diagnostics) = @_;
+
+	print $ok ? 'ok ' : 'not ok ', ++$number, " - $name\n";
+	print map { "#   $_\n" } map { split /\n/ } @diagnostics if !$ok;
+	return;
+}
+
+# What an output comes down to: without blank lines and spaces at the end, and if it varies
+# without its numbers, and the widths of columns that come of them.
+sub essence
+{
+	my ($text, $varies) = @_;
+
+	$text = join '', map { s/\s+$//r . "\n" } grep { /\S/ } split /\n/, $text;
+	$text = $text =~ s/\d+/0/gr =~ s/0(?:\.0)?/0/gr =~ s/ +/ /gr =~ s/-+/-/gr =~ s/^ //gmr if $varies;
+	return $text;
+}
+
+# What psql prints for the blocks, by line of the page.
+sub run_sql
+{
+	my (@blocks) = @_;
+	my ($script, $on, %output, $line) = ("\\set VERBOSITY default\n\\pset pager off\n\\pset footer off\n", 'server');
+
+	for my $block (@blocks)
+	{
+		my $wanted = $block->{on} // 'server';
+		$script .= "\\connect \"$connection{$wanted}\"\n\\pset footer off\n" if $wanted ne $on;
+		$on = $wanted;
+		$script .= "\\echo <<< hidden\n$block->{sql}\n;\n" if $block->{sql};
+		$script .= "\\echo <<< $block->{line}\n$block->{text}\n;\n";
+	}
+	open my $file, '>', "$ENV{DOC_WORK}/script.sql" or die "script.sql: $!\n";
+	print $file $script;
+	close $file;
+	for (`stdbuf -o0 psql -Xq -d "$connection{server}" < "$ENV{DOC_WORK}/script.sql" 2>&1`)
+	{
+		if (/^<<< (\w+)$/) { $line = $1 }
+		elsif (defined $line) { $output{$line} .= $_ }
+		else { die "psql: $_" }
+	}
+	report(($output{hidden} // '') !~ /^ERROR/m, "$page, what it takes for granted", $output{hidden});
+	return \%output;
+}
+
+sub run_sh
+{
+	my ($block) = @_;
+	my $output = `bash -e 2>&1 <<'END_OF_BLOCK'\n$block->{text}\nEND_OF_BLOCK\n`;
+
+	return ($?, $output);
+}
+
+# The server of these blocks starts with its lines, and shows the settings as they are there.
+sub run_conf
+{
+	my ($block) = @_;
+	my @settings = $block->{text} =~ /^([\w.]+) *= *(.*?) *(?:#.*)?$/mg;
+	my @wrong = `"$ENV{DOC_START_CONF}" 2>&1 <<'END_OF_BLOCK'\n$block->{text}\nEND_OF_BLOCK\n`;
+
+	return ($?, @wrong) if $?;
+	while (my ($name, $value) = splice @settings, 0, 2)
+	{
+		$value =~ s/^'(.*)'$/$1/;
+		my $shown = `psql -XAtq -d "$connection{conf}" -c "SHOW $name" 2>&1`;
+		chomp $shown;
+		push @wrong, "$name is \"$shown\", and not \"$value\"" if $shown ne $value;
+	}
+	return (@wrong > 0, @wrong);
+}
+
+# A block and, if the page shows it, its output.
+sub check
+{
+	my ($block, $expected, $output) = @_;
+	my $varies = exists(($expected // {})->{varies});
+
+	return report($output !~ /^(?:ERROR|FATAL|psql):?/m, "$page:$block->{line}", $output) if !$expected;
+	my ($is, $should) = map { essence($_, $varies) } $output, $expected->{text};
+	return report($is eq $should, "$page:$block->{line} prints what line $expected->{line} shows", 'It prints:', $output, 'The page says:',
+		$expected->{text});
+}
+
+sub main
+{
+	my @all = blocks($page);
+	my ($last, @known);
+
+	for (split /;/, $ENV{DOC_SERVERS} // '')
+	{
+		my ($name, $string) = split /=/, $_, 2;
+		$connection{$name} = $string;
+	}
+	for my $block (@all)
+	{
+		if ($block->{language} eq '' && $last) { $last->{expected} = $block; undef $last; next }
+		die "$page:$block->{line}: what is this a block of?\n" if $block->{language} !~ /^(?:sql|sh|conf|text|yaml)$/;
+		undef $last;
+		next if $block->{language} eq 'text';
+		push @known, $block;
+		$last = $block if $block->{language} =~ /^(?:sql|sh)$/;
+	}
+	my $sql = run_sql(grep { $_->{language} eq 'sql' && !exists $_->{external} } @known);
+	for my $block (@known)
+	{
+		my $where = "$page:$block->{line}";
+
+		if (exists $block->{external}) { print 'ok ', ++$number, " - $where # SKIP external: $block->{external}\n" }
+		elsif ($block->{language} eq 'sql') { check($block, $block->{expected}, $sql->{ $block->{line} } // '') }
+		elsif ($block->{language} eq 'conf') { my ($bad, @wrong) = run_conf($block); report(!$bad, $where, @wrong) }
+		elsif ($block->{language} eq 'sh')
+		{
+			my ($bad, $output) = run_sh($block);
+			$bad ? report(0, $where, $output) : check($block, $block->{expected}, $output);
+		}
+		else { report(0, $where, "a block of $block->{language} can only be external") }
+	}
+	print "1..$number\n";
+	return;
+}
+
+main();
