@@ -12,12 +12,15 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Test::More;
-use Time::HiRes qw(sleep time);
+use TestClock;
+
+# Of all servers.
+my $clock = TestClock->new;
 
 my $one = PostgreSQL::Test::Cluster->new('one');
 $one->init(allows_streaming => 1, has_archiving => 1);
 $one->append_conf('postgresql.conf', "max_connections = 60\n");
-$one->start;
+$clock->start($one);
 $one->safe_psql('postgres', "CREATE DATABASE $_") for 'busy', 'registry', 'plain';
 $one->safe_psql($_, 'CREATE EXTENSION snowflake_registry') for 'busy', 'registry';
 
@@ -185,8 +188,9 @@ SQL
 # A registry is a server, a database, the servers ("holders") that have spans, by their
 # names, and all spans that were granted.
 #
-# s, as long as is allowed, and long enough for all that follows on a slow machine
-my $lease = 16 * int(1 + $PostgreSQL::Test::Utils::timeout_default / 200);
+# s, as long as is allowed, and so long that no span runs out on however slow a machine before
+# the clock is set forth, in the end.
+my $lease = 600;
 my $us = '(extract(epoch FROM %s) * 1000000)::bigint';
 
 sub registry
@@ -347,7 +351,9 @@ begin($_) for $registry, $plain;
 $one->backup('backup');
 my $promoted = PostgreSQL::Test::Cluster->new('promoted');
 $promoted->init_from_backup($one, 'backup', has_streaming => 1);
-$promoted->start;
+# Its timeline is not for the archive that another server recovers from.
+$promoted->append_conf('postgresql.conf', 'archive_mode = off');
+$clock->start($promoted);
 $one->wait_for_catchup($promoted);
 $promoted->stop;
 
@@ -358,7 +364,7 @@ $one->safe_psql('postgres', "SELECT pg_create_restore_point('here')");
 
 my $restored = PostgreSQL::Test::Cluster->new('restored');
 $restored->init;
-$restored->start;
+$clock->start($restored);
 $restored->safe_psql('postgres', 'CREATE ROLE owner');
 for ('registry', 'plain')
 {
@@ -372,7 +378,7 @@ for ('registry', 'plain')
 my $copy = $one->data_dir . '.copy';
 $one->stop;
 system_or_bail('cp', '-a', $one->data_dir, $copy);
-$one->start;
+$clock->start($one);
 
 go_on($_) for $registry, $plain;
 $one->safe_psql('postgres', 'SELECT pg_switch_wal()');
@@ -389,34 +395,33 @@ is_fenced($lossy[0], 'restored from a dump');
 is_fenced($lossy[1], 'restored from a dump, no extension');
 
 # Also before the first checkpoint, which tells the control file of the timeline.
-$promoted->start;
+$clock->start($promoted);
 my $checkpointer = $promoted->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
 kill 'STOP', $checkpointer;
 $promoted->promote;
 is_fenced($lossy[2], 'promoted');
 kill 'CONT', $checkpointer;
 
-$recovered->start;
+$clock->start($recovered);
 $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 is_fenced($lossy[3], 'recovered to a point in time');
 
 # Nothing shows that files were put back, but what a server or a person knows.
 system_or_bail('rm', '-r', $one->data_dir);
 system_or_bail('mv', $copy, $one->data_dir);
-$one->start;
+$clock->start($one);
 is_fenced($lossy[4], 'files put back', 'moved');
 $one->safe_psql('plain', 'SELECT snowflake_registry.fence()');
 is_fenced($lossy[5], 'files put back, fence by hand');
 
 # In the end newcomers get a span, which may be of the one who was not heard of.
-my $end = time + 3 * $lease;
 my @waiting = @lossy;
 my $refused = '';
-while (@waiting && time < $end && $refused eq '')
+for my $eighth (0 .. 16)
 {
 	$refused .= all_renew($_) for @lossy;
 	@waiting = grep { claim($_, 'newcomer') ne '' } @waiting;
-	sleep(0.05);
+	$clock->step($lease / 8);
 }
 is($refused, '', 'those who hold a span have gone on');
 for (@lossy)

@@ -13,16 +13,17 @@ use SnowflakeTest;
 use Test::More;
 use TestClock;
 
-# A registry that is started.
+# A registry that is started, under a clock if one is given, as are then all servers that are
+# given no other.
 sub new
 {
-	my ($class) = @_;
+	my ($class, $clock) = @_;
 	my $registry = PostgreSQL::Test::Cluster->new('registry');
-	my $self = bless { registry => $registry, files => [], writers => [] }, $class;
+	my $self = bless { registry => $registry, clock => $clock, files => [], writers => [] }, $class;
 
 	$registry->init(allows_streaming => 1);
 	$registry->append_conf('postgresql.conf', "fsync = off\n");
-	$registry->start;
+	$self->start($registry);
 	$registry->safe_psql('postgres', 'CREATE EXTENSION snowflake_registry');
 	return $self;
 }
@@ -56,10 +57,12 @@ sub restored
 	{
 		my $data = $restored->data_dir;
 
-		system_or_bail('sh', '-c', 'pg_ctl -D "$1" -l "$1/alone.log" -o "-c unix_socket_directories=$1 -c listen_addresses= " -w start > /dev/null && '
+		my @alone = ('sh', '-c', 'pg_ctl -D "$1" -l "$1/alone.log" -o "-c unix_socket_directories=$1 -c listen_addresses= " -w start > /dev/null && '
 			  . 'psql -XAtq -h "$1" -p "$2" -d postgres -c "$3" && pg_ctl -D "$1" -w stop > /dev/null', 'sh', $data, $restored->port, $options{sql});
+
+		$self->{clock} ? $self->{clock}->under(sub { system_or_bail(@alone) }) : system_or_bail(@alone);
 	}
-	$restored->start;
+	$self->start($restored);
 	$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die;
 	return $restored;
 }
@@ -118,6 +121,7 @@ sub start
 {
 	my ($self, $server, $clock) = @_;
 
+	$clock //= $self->{clock};
 	$clock ? $clock->start($server) : $server->start;
 }
 
@@ -202,6 +206,9 @@ sub stop_writers
 	$self->{writers} = [];
 	unlink $stop;
 }
+
+# Those of a test that dies stop as well.
+END { append_to_file("$scratch/stop", '') if $? != 0 && -d $scratch; }
 
 # What a server says of its lease: a column of pg_stat_snowflake.
 sub leased

@@ -95,9 +95,17 @@ sub start
 {
 	my ($self, $server) = @_;
 
+	$self->under(sub { $server->start });
+}
+
+# Call a function whose processes are under this clock.
+sub under
+{
+	my ($self, $function) = @_;
+
 	local $ENV{LD_PRELOAD} = $library;
 	local $ENV{SNOWFLAKE_TEST_CLOCK} = $self->{file};
-	$server->start;
+	return $function->();
 }
 
 1;
