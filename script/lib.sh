@@ -117,6 +117,18 @@ stop_server() { as_owner "$bindir/pg_ctl" -D "$work/$server/data" -m fast stop >
 passed=0
 failed=0
 
+# Of the TAP tests' logs in a directory, the ends of those that tell of a failure, or of no plan:
+# a server that does not start is no failed test to prove, and its log is nowhere else.
+show_unfinished() {
+	local log
+
+	for log in $({ grep -laE '\) not ok' "$1"/regress_log_*; grep -LaE '\) 1\.\.[0-9]' "$1"/regress_log_*; } | sort -u); do
+		say "--- ${log##*/}"
+		grep -aE -A 10 '\) not ok' "$log"
+		tail -n 30 "$log"
+	done
+}
+
 # stage NAME COMMAND...: run a group of tests and count the lines of its output
 # that report one: TAP's, and those of pg_regress before 16.
 stage() {
@@ -141,11 +153,9 @@ stage() {
 	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
-		# shellcheck disable=SC2013
-		for name in $(sed -n 's/^t\/\(.*\)\.pl .*(Wstat.*/\1/p' "$work/$name.log"); do
-			grep -aE -A 10 '^\[[^]]*\]\([^)]*\) not ok' "$work/tree/tmp_check/log/regress_log_$name"
-			tail -n 30 "$work/tree/tmp_check/log/regress_log_$name"
-		done
+		case $name in
+			*tap) show_unfinished "$work/tree/tmp_check/log" ;;
+		esac
 		tail -n 100 "$work"/tree/regression.diffs "$work"/tree/output_iso/regression.diffs 2> /dev/null
 	fi
 }
