@@ -50,7 +50,7 @@ for my $round (1 .. $crashes)
 		kill 'KILL', $victim || die 'no session to kill';
 		$_->{process}->finish for @running;
 		$clock->step(-rand(0.5));
-		$server->poll_query_until('postgres', 'SELECT true');
+		wait_for_clients($server);
 	}
 	else
 	{

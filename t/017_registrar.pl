@@ -29,7 +29,7 @@ sub crash_process
 	kill 'KILL', $pid;
 	$session->finish;
 	wait_for_log($crashed, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
-	wait_until(sub { $crashed->psql('postgres', 'SELECT 1') == 0 });
+	wait_for_clients($crashed);
 }
 
 # What the registry says of a machine ID.

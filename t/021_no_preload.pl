@@ -60,7 +60,7 @@ $server->reload;
 my $pid = $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 kill 'KILL', $pid;
 wait_for_log($server, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
-wait_until(sub { $server->psql('postgres', 'SELECT 1') == 0 });
+wait_for_clients($server);
 is($server->safe_psql('postgres', "SELECT snowflake_nextval() > $last, snowflake_machine_id(snowflake_nextval())"), 't|8',
 	'after a crash the line goes on, with what is configured now');
 

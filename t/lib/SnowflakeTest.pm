@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch crash snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_comes_twice);
+our @EXPORT = qw($scratch crash wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_comes_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -62,6 +62,15 @@ sub crash
 	kill 'KILL', @children;
 	$server->kill9;
 	wait_until(sub { !grep { kill 0, $_ } $postmaster, @children });
+}
+
+# Wait until a server that has restarted its processes lets clients in.  There is no query: a
+# psql that cannot connect may be gone before it could be written, which IPC::Run dies of.
+sub wait_for_clients
+{
+	my ($server) = @_;
+
+	$server->poll_query_until('postgres', undef, '') or die 'the server lets no client in';
 }
 
 # Wait until a function returns what is true, which is returned; or what it returns after a
