@@ -31,6 +31,7 @@ my $page = shift // die "usage: $0 PAGE\n";
 my $database = ($page =~ s/.*\///r) =~ s/\.md$//r =~ tr/A-Z-/a-z_/r;
 my %connection = (server => "dbname=$database");
 my $number = 0;
+my $failed = 0;
 
 # The blocks of the page, in order: line, language, text, and what comments say of it.
 sub blocks
@@ -71,6 +72,7 @@ sub report
 
 	print $ok ? 'ok ' : 'not ok ', ++$number, " - $name\n";
 	print map { "#   $_\n" } map { split /\n/ } @diagnostics if !$ok;
+	$failed++ if !$ok;
 	return;
 }
 
@@ -189,3 +191,4 @@ sub main
 }
 
 main();
+exit($failed > 0);
