@@ -71,6 +71,16 @@ SELECT count(snowflake_nextval()) FROM generate_series(1, 10000);
 SELECT pg_current_xact_id_if_assigned() IS NULL AS no_xid;
 COMMIT;
 
+-- like currval(), snowflake_currval() is forgotten by DISCARD, which poolers run between clients
+SELECT snowflake_nextval() = snowflake_currval() AS same;
+DISCARD TEMP;
+SELECT snowflake_currval() > 0 AS kept;
+DISCARD SEQUENCES;
+SELECT snowflake_currval();
+SELECT snowflake_nextval() = snowflake_currval() AS same;
+DISCARD ALL;
+SELECT snowflake_currval();
+
 -- in a parallel plan only the leader issues, so order holds
 CREATE TABLE many AS SELECT n FROM generate_series(1, 10000) n;
 SET parallel_setup_cost = 0;

@@ -12,36 +12,14 @@
 
 #include "clock.h"
 #include "core/reserve.h"
-#include "core/sno.h"
 #include "line_move.h"
 #include "register.h"
 #include "shared.h"
 
-PG_FUNCTION_INFO_V1(snowflake_make_register);
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
 PG_FUNCTION_INFO_V1(sno_set_floor);
-
-/*
- * Called by CREATE EXTENSION; a cluster has one register for all databases, or rather
- * one for each kind of IDs.
- */
-Datum
-snowflake_make_register(PG_FUNCTION_ARGS)
-{
-	char	   *before;
-
-	PreventCommandDuringRecovery("snowflake_make_register()");
-	if (sf_register_make(SF_LINE_BIGINT, sf_layout_in_force(), false, &before))
-		ereport(LOG,
-				errmsg("the register of Snowflake IDs was made, for the layout \"%s\"",
-					   sf_layout_in_force_text()));
-	if (sf_register_make(SF_LINE_SNO, &sf_sno_layout, false, &before))
-		ereport(LOG,
-				errmsg("the register of IDs of type sno was made"));
-	PG_RETURN_VOID();
-}
 
 Datum
 snowflake_accept_layout(PG_FUNCTION_ARGS)
@@ -122,9 +100,7 @@ set_floor(SfLineKind kind, TimestampTz instant)
 	SfMove		moved;
 
 	check_instant(line, instant);
-	origin = sf_register_find(line);
-	if (sf_register_hold(origin, line, true) != SF_REGISTER_HELD)
-		sf_register_report_missing(kind);
+	(void) sf_register_find(line, true, &origin);
 	moved = sf_line_move(line, origin, instant);
 	sf_register_release(origin);
 	report_not_moved(shared, line, instant, moved);

@@ -63,10 +63,12 @@ raise_locked(SfLine *line, RepOriginId origin, uint64 seen, TimestampTz now)
 	if (pg_atomic_read_u64(&line->ceiling) != seen || sf_line_origin(line) != origin || sf_line_is_closed(line))
 		return;
 	ceiling = sf_line_next_ceiling(line, now, sf_line_position(line));
-	if (ceiling <= seen)
+	if (ceiling <= seen && !sf_line_doubts_register(line))
 		return;
+	ceiling = Max(ceiling, seen);
 	sf_line_state_write(line, origin, sf_line_time(line, ceiling), pg_atomic_read_u64(&line->wall_safe),
 						pg_atomic_read_u32(&line->drifts), false);
+	pg_atomic_write_u32(&line->register_doubtful, 0);
 	pg_write_barrier();
 	pg_atomic_write_u64(&line->ceiling, ceiling);
 }
@@ -86,7 +88,7 @@ reopen(SfLine *line, RepOriginId gone)
 		pg_atomic_write_u32(&line->origin, InvalidRepOriginId);
 	}
 	LWLockRelease(&line->lock);
-	sf_ceiling_open(line);
+	(void) sf_ceiling_open(line);	/* a caller finds out that it is not open */
 }
 
 SfRegisterHold
@@ -142,7 +144,8 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 	static TimestampTz tried[SF_LINE_COUNT] = {0};
 	RepOriginId origin = sf_line_origin(line);
 
-	if (origin == InvalidRepOriginId || seen >= pg_atomic_read_u64(&line->span_end) ||
+	if (origin == InvalidRepOriginId ||
+		(seen >= pg_atomic_read_u64(&line->span_end) && !sf_line_doubts_register(line)) ||
 		(now >= tried[line->kind] && now < tried[line->kind] + RETRY_AFTER))
 		return;
 	tried[line->kind] = now;
@@ -166,70 +169,98 @@ sf_ceiling_raise_early(SfLine *line, uint64 seen, TimestampTz now)
 }
 
 /*
- * The cursor is not below the register from here on, nor below the span, and nothing is
- * reserved.  It is already above the register where that was made anew in this run, and
- * then others may be moving it; what the server knows of timelines stands then.  Returns
- * the time from which on IDs are issued.
+ * Where the line is to begin, by what the register holds.  It is above that already if the
+ * register was made anew in this run, and then others may be moving it; what the server
+ * knows of timelines stands then.
  */
-static SfInstant
-open_locked(SfLine *line, RepOriginId origin)
+static void
+start_at_state(SfLine *line, const SfTimelineState *state)
 {
-	SfTimelineState state = sf_line_state_read(line, origin);
-	uint64		position = sf_position(&line->layout, state.ceiling_tick, 0);
+	bool		timeline = state->drifts & 1;
+	uint64		start = sf_cursor(timeline, sf_position(&line->layout, state->ceiling_tick, 0));
 	uint64		cursor = pg_atomic_read_u64(&line->cursor);
 
 	if (cursor == 0)
 	{
-		pg_atomic_write_u64(&line->wall_safe, state.wall_safe);
-		pg_atomic_write_u32(&line->drifts, state.drifts);
+		pg_atomic_write_u64(&line->wall_safe, state->wall_safe);
+		pg_atomic_write_u32(&line->drifts, state->drifts);
 	}
-	if (cursor == 0 || sf_line_timeline_of(line, cursor) == (state.drifts & 1))
-	{
-		uint64		start = sf_cursor(state.drifts & 1, position);
+	else if (sf_line_timeline_of(line, cursor) != timeline)
+		return;
+	while (cursor < start && !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, start))
+		;
+}
 
-		while (cursor < start && !pg_atomic_compare_exchange_u64(&line->cursor, &cursor, start))
-			;
-		cursor = Max(cursor, start);
-	}
+/*
+ * The register is held, and the lock is taken.  The cursor is not below the register from
+ * here on, nor below the span, and nothing is reserved.
+ *
+ * If the line was open before in this run, the register may hold less than was issued: then
+ * that is written first.  If it was not, only the register knows what was issued, and one
+ * that has lost its value does not: then false is returned.
+ */
+static bool
+open_locked(SfLine *line, RepOriginId origin)
+{
+	bool		was_open = pg_atomic_read_u64(&line->cursor) != 0;
+	SfTimelineState state;
+	uint64		position;
+
+	if (!sf_line_state_read(line, origin, &state) && !was_open)
+		return false;
+	start_at_state(line, &state);
 	sf_line_start_at(line, pg_atomic_read_u64(&line->span_start));
 	position = sf_line_position(line);
+	if (was_open)
+		sf_line_state_write(line, origin, sf_line_time(line, position) + line->layout.tick_length,
+							pg_atomic_read_u64(&line->wall_safe), pg_atomic_read_u32(&line->drifts), false);
 	pg_atomic_write_u64(&line->opened, pg_atomic_read_u64(&line->cursor));
 	pg_atomic_write_u64(&line->ceiling, position);
 	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
+	pg_atomic_write_u32(&line->register_doubtful, 0);
 	if (line->leased)
 		sf_kept_put_opened(line->kind);
 	pg_write_barrier();
 	pg_atomic_write_u32(&line->origin, origin);
-	return sf_line_time(line, position);
+	return true;
 }
 
-void
+static void
+log_opened(SfLine *line, uint32 machine_id)
+{
+	const char *floor = timestamptz_to_str((TimestampTz) pg_atomic_read_u64(&line->floor));
+
+	ereport(LOG,
+			sf_line_has_timelines(line) ?
+			errmsg("issuing IDs of type sno in partition %u, from %s on", machine_id, floor) :
+			errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
+				   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id, line->layout_text, floor),
+			errhidestmt(true), errhidecontext(true));
+}
+
+bool
 sf_ceiling_open(SfLine *line)
 {
 	uint32		machine_id = pg_atomic_read_u32(&line->machine_id);
 	RepOriginId origin;
-	SfInstant	floor = 0;
+	bool		wanted;
 	bool		opened = false;
 
 	if (likely(sf_line_origin(line) != InvalidRepOriginId))
 	{
 		pg_read_barrier();		/* cursor and ceiling were written before it */
-		return;
+		return true;
 	}
-	origin = sf_register_find(line);
+	if (sf_register_find(line, false, &origin) == SF_REGISTER_BUSY)
+		return false;
 	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
-	if (sf_line_origin(line) == InvalidRepOriginId && !sf_line_is_closed(line))
-	{
-		floor = open_locked(line, origin);
-		opened = true;
-	}
-	LWLockRelease(&line->lock);
+	wanted = sf_line_origin(line) == InvalidRepOriginId && !sf_line_is_closed(line);
+	if (wanted)
+		opened = open_locked(line, origin);
+	sf_ceiling_release(line, origin);
+	if (wanted && !opened)
+		sf_register_report_lost(line->kind);
 	if (opened)
-		ereport(LOG,
-				sf_line_has_timelines(line) ?
-				errmsg("issuing IDs of type sno in partition %u, from %s on",
-					   machine_id, timestamptz_to_str(floor)) :
-				errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
-					   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id, line->layout_text, timestamptz_to_str(floor)),
-				errhidestmt(true), errhidecontext(true));
+		log_opened(line, machine_id);
+	return true;
 }

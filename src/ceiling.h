@@ -10,12 +10,13 @@
 
 /*
  * Open the line, if that has not been done in this run of the server: from here
- * on the cursor is at or above everything that was ever issued.
+ * on the cursor is at or above everything that was ever issued.  Returns false where
+ * another session has locked the register.
  *
  * Raises object_not_in_prerequisite_state when the register does not allow it
- * (sf_register_find).
+ * (sf_register_find), or has lost its value; and what sf_register_write raises.
  */
-extern void sf_ceiling_open(SfLine *line);
+extern bool sf_ceiling_open(SfLine *line);
 
 /*
  * Try to raise the ceiling that a lease was refused for; the caller looks again.
@@ -28,9 +29,9 @@ extern void sf_ceiling_open(SfLine *line);
 extern bool sf_ceiling_raise(SfLine *line, uint64 seen, TimestampTz now);
 
 /*
- * Raise a ceiling that is near, unless somebody is about it: there is time until
- * it is reached, so nobody is waited for.  Where the register is gone, that is
- * logged, once a minute at most.
+ * Raise a ceiling that is near, unless another session is doing so: there is time until
+ * it is reached, so no lock is waited for.  A ceiling that the register may have lost is
+ * written again.  Where the register is gone, that is logged, once a minute at most.
  *
  * Raises what sf_register_write raises.
  */
@@ -44,7 +45,7 @@ extern uint64 sf_line_next_ceiling(SfLine *line, TimestampTz now, uint64 positio
  * SF_REGISTER_HELD is returned, and not else.  A register that is gone is looked for again
  * instead, and the line is opened where it is found.
  *
- * Raises object_not_in_prerequisite_state where it is not found.
+ * Raises what sf_ceiling_open raises.
  */
 extern SfRegisterHold sf_ceiling_hold(SfLine *line, RepOriginId origin);
 extern void sf_ceiling_release(SfLine *line, RepOriginId origin);

@@ -11,6 +11,8 @@
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "replication/origin.h"
+#include "replication/slot.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
@@ -103,6 +105,17 @@ sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
 	return NULL;
 #endif
 }
+
+/*
+ * How many replication origins can have progress: a setting of its own since 18.
+ */
+#if PG_VERSION_NUM >= 180000
+#define SF_MAX_ORIGINS_NAME	"max_active_replication_origins"
+#define sf_max_origins()	max_active_replication_origins
+#else
+#define SF_MAX_ORIGINS_NAME	"max_replication_slots"
+#define sf_max_origins()	max_replication_slots
+#endif
 
 /* Extensions name their wait events since 17. */
 static inline uint32

@@ -173,27 +173,34 @@ wait_or_change_over(SfLine *line, SfWait *wait, const Sight *sight, const SfLeas
 	}
 }
 
+typedef enum Look
+{
+	SEEN,
+	NO_MACHINE_ID,				/* none is leased yet */
+	REGISTER_LOCKED,			/* the line cannot be opened now */
+} Look;
+
 /*
- * Look at the line, and open it if nobody has.  Returns false if there is no machine ID
- * yet.  It is read in an order that those rely on who change it meanwhile: see
- * line_span.c and line_move.c.
+ * Look at the line, and open it if that has not been done.  It is read in an order on which
+ * those rely that change it meanwhile: see line_span.c and line_move.c.
  */
-static bool
+static Look
 look(SfShared *shared, SfLine *line, Sight *sight)
 {
 	sight->generation = pg_atomic_read_u32(&line->generation);
 	pg_read_barrier();
 	sight->machine_id = sf_machine_id(shared, line->kind);
 	if (sight->machine_id == SF_MACHINE_ID_NOT_PINNED)
-		return false;
-	sf_ceiling_open(line);
+		return NO_MACHINE_ID;
+	if (!sf_ceiling_open(line))
+		return REGISTER_LOCKED;
 	pg_read_barrier();
 	sight->cursor = pg_atomic_read_u64(&line->cursor);
 	if (sight->cursor == SF_CURSOR_CLOSED)
 		sf_span_report_none(shared, line);
 	pg_read_barrier();
 	sight->ceiling = pg_atomic_read_u64(&line->ceiling);
-	return true;
+	return SEEN;
 }
 
 static void
@@ -240,10 +247,16 @@ take_lease(SfLineKind kind, TimestampTz now)
 		SfLease		lease;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!look(shared, line, &sight))
+		switch (look(shared, line, &sight))
 		{
-			sf_wait_for_span(shared, line, &wait);
-			continue;
+			case SEEN:
+				break;
+			case NO_MACHINE_ID:
+				sf_wait_for_span(shared, line, &wait);
+				continue;
+			case REGISTER_LOCKED:
+				sf_wait_for_register(line, &wait);
+				continue;
 		}
 
 		/*
@@ -264,7 +277,7 @@ take_lease(SfLineKind kind, TimestampTz now)
 				take_in_hand(hand, line, &sight, &lease, terms.size);
 				sf_wait_end(line, &wait);
 				count_lease(line, &terms, &lease);
-				if (sf_ceiling_is_near(&line->layout, lease.start, terms.ceiling))
+				if (sf_ceiling_is_near(&line->layout, lease.start, terms.ceiling) || sf_line_doubts_register(line))
 					sf_ceiling_raise_early(line, terms.ceiling, now);
 				return;
 			case SF_LEASE_AHEAD:
@@ -307,6 +320,12 @@ sf_generator_next(void)
 {
 	last_id = (int64) issue(SF_LINE_BIGINT);
 	return last_id;
+}
+
+void
+sf_generator_forget_last(void)
+{
+	last_id = -1;
 }
 
 bool

@@ -31,7 +31,11 @@ extern int64 sf_generator_next(void);
  */
 extern SfSno sf_generator_next_sno(uint8 metabyte);
 
-/* The last ID that sf_generator_next returned here; false if there is none. */
+/*
+ * The last ID that sf_generator_next returned here; false if there is none, or if it was
+ * forgotten.
+ */
 extern bool sf_generator_last(int64 *id);
+extern void sf_generator_forget_last(void);
 
 #endif							/* SF_GENERATOR_H */

@@ -21,11 +21,18 @@
  *
  * Lines that have been opened are noted here, too, because a line that shared memory has
  * lost says nothing of what it had issued.
+ *
+ * Without a registry it is the machine ID that is kept: it is fixed by its first use until the
+ * server is restarted, and a crash of one process is no restart.  Otherwise, if two servers
+ * exchange their numbers and one of them has such a crash before it is restarted, both
+ * would use the same number.  Backends fix it by compare-and-swap.  It is stored with its
+ * complement, by which a number that a process has overwritten is noticed.
  */
 #include "postgres.h"
 
 #include <sys/mman.h>
 
+#include "miscadmin.h"
 #include "port/pg_crc32c.h"
 
 #include "kept.h"
@@ -38,6 +45,9 @@ typedef struct Kept
 
 	/* Each is written by backends, always to true. */
 	bool		opened[SF_LINE_COUNT];
+
+	/* See encode_pinned; 0 for none. */
+	pg_atomic_uint64 machine_ids[SF_LINE_COUNT];
 } Kept;
 
 #define CHECKED	offsetof(Kept, checksum)
@@ -71,12 +81,16 @@ put(const pg_uuid_t *token, const SfSpan *span)
 void
 sf_kept_init(void)
 {
+	if (!process_shared_preload_libraries_in_progress)
+		return;
 	kept = mmap(NULL, sizeof(Kept), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (kept == MAP_FAILED)
 		ereport(ERROR,
 				errcode(ERRCODE_OUT_OF_MEMORY),
 				errmsg("could not map anonymous shared memory: %m"));
 	sf_kept_forget();
+	for (int i = 0; i < SF_LINE_COUNT; i++)
+		pg_atomic_init_u64(&kept->machine_ids[i], 0);
 }
 
 void
@@ -134,4 +148,40 @@ bool
 sf_kept_opened(SfLineKind kind)
 {
 	return kept->opened[kind];
+}
+
+static uint64
+encode_pinned(uint32 machine_id)
+{
+	return (uint64) ~machine_id << 32 | machine_id;
+}
+
+/* SF_MACHINE_ID_NOT_PINNED for 0, and for what encode_pinned does not return. */
+static uint32
+decode_pinned(uint64 number)
+{
+	uint32		machine_id = (uint32) number;
+
+	return number == encode_pinned(machine_id) ? machine_id : SF_MACHINE_ID_NOT_PINNED;
+}
+
+uint32
+sf_kept_pin_machine_id(SfLineKind kind, uint32 machine_id)
+{
+	uint64		found = 0;
+
+	if (kept == NULL)
+		return machine_id;
+	while (!pg_atomic_compare_exchange_u64(&kept->machine_ids[kind], &found, encode_pinned(machine_id)))
+	{
+		if (decode_pinned(found) != SF_MACHINE_ID_NOT_PINNED)
+			return decode_pinned(found);
+	}
+	return machine_id;
+}
+
+uint32
+sf_kept_machine_id(SfLineKind kind)
+{
+	return kept ? decode_pinned(pg_atomic_read_u64(&kept->machine_ids[kind])) : SF_MACHINE_ID_NOT_PINNED;
 }

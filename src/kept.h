@@ -13,8 +13,9 @@
 #include "span.h"
 
 /*
- * Make it; by the postmaster, when it starts.  All else is for servers that lease, and for
- * the registrar alone where nothing else is said.
+ * Make it, by the postmaster when it preloads the library; without that there is none.  All
+ * but the machine ID is for servers that lease, and for the registrar alone where nothing
+ * else is said.
  */
 extern void sf_kept_init(void);
 
@@ -31,5 +32,14 @@ extern void sf_kept_forget(void);
 /* Note, under the lock of a line, that it was opened; whether it ever was. */
 extern void sf_kept_put_opened(SfLineKind kind);
 extern bool sf_kept_opened(SfLineKind kind);
+
+/*
+ * Fix the machine ID of a line for this run of the postmaster.  Of several callers the first
+ * one decides; returns the number that it has.  Where nothing is kept that is the caller's.
+ */
+extern uint32 sf_kept_pin_machine_id(SfLineKind kind, uint32 machine_id);
+
+/* The number that was fixed, or SF_MACHINE_ID_NOT_PINNED. */
+extern uint32 sf_kept_machine_id(SfLineKind kind);
 
 #endif							/* SF_KEPT_H */

@@ -22,6 +22,7 @@ sf_line_init(SfLine *line, SfLineKind kind, const SfLayout *layout,
 	line->leased = leased;
 	pg_atomic_init_u32(&line->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&line->origin, InvalidRepOriginId);
+	pg_atomic_init_u32(&line->register_doubtful, 0);
 	pg_atomic_init_u32(&line->generation, 0);
 	pg_atomic_init_u64(&line->latest_clock, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u32(&line->max_ahead, (uint32) sf_max_ahead * 1000);

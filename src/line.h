@@ -57,6 +57,14 @@ typedef struct SfLine
 	pg_atomic_uint32 origin;
 
 	/*
+	 * Not 0 when the register may have lost its value since it was written:
+	 * some origin was dropped, and that may have been rolled back
+	 * (register.c).  Set by whoever sees the change, and cleared by who
+	 * writes the register.
+	 */
+	pg_atomic_uint32 register_doubtful;
+
+	/*
 	 * Changes when the line is moved or changes its timeline, is given
 	 * another span, or the register is lost, so that backends drop the leases
 	 * that they have of the line as it was.
@@ -234,6 +242,13 @@ static inline bool
 sf_line_is_closed(SfLine *line)
 {
 	return pg_atomic_read_u64(&line->cursor) == SF_CURSOR_CLOSED;
+}
+
+/* Whether the register may have lost what was written to it. */
+static inline bool
+sf_line_doubts_register(SfLine *line)
+{
+	return pg_atomic_read_u32(&line->register_doubtful) != 0;
 }
 
 /* The register, or InvalidRepOriginId. */

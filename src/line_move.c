@@ -62,12 +62,17 @@ move_back(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 	return true;
 }
 
-/* The line has not been opened in this run: only the register knows where it is. */
+/*
+ * The line has not been opened in this run: only the register knows where it is.  If that has
+ * lost its value, this gives it one.
+ */
 static void
 move_unopened(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	SfTimelineState state = sf_line_state_read(line, origin);
+	SfTimelineState state;
 	uint64		before = sf_line_tick_before(line, position);
+
+	(void) sf_line_state_read(line, origin, &state);
 
 	/* As move_back and move_forth do. */
 	if (sf_position_tick(&line->layout, position) < state.ceiling_tick)

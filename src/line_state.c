@@ -4,7 +4,8 @@
  *
  * That is one number, so that one record of the log writes it, and a crash leaves all of
  * the old one or all of the new: the ceiling as microseconds since the Unix epoch, or, of a
- * line with timelines, their whole state, packed (core/timeline.h).
+ * line with timelines, their whole state, packed (core/timeline.h).  A ceiling at the epoch
+ * is rounded up, since 0 and SF_REGISTER_NEW say that there is none.
  */
 #include "postgres.h"
 
@@ -18,24 +19,27 @@ to_number(const SfLine *line, SfInstant ceiling, uint64 wall_safe, uint32 drifts
 	SfTimelineState state;
 
 	if (!sf_line_has_timelines(line))
-		return (uint64) (ceiling - SF_UNIX_EPOCH);
-	state.ceiling_tick = (uint64) sf_layout_tick_ceil(&line->layout, ceiling);
+		return Max((uint64) (ceiling - SF_UNIX_EPOCH), SF_REGISTER_NEW + 1);
+	state.ceiling_tick = Max((uint64) sf_layout_tick_ceil(&line->layout, ceiling), 1);
 	state.wall_safe = wall_safe;
 	state.drifts = drifts;
 	return sf_timeline_pack(state);
 }
 
-SfTimelineState
-sf_line_state_read(const SfLine *line, RepOriginId origin)
+bool
+sf_line_state_read(const SfLine *line, RepOriginId origin, SfTimelineState *state)
 {
 	uint64		number = sf_register_read(origin);
-	SfTimelineState state = {0};
 
+	memset(state, 0, sizeof(*state));
+	if (number == 0 || number == SF_REGISTER_NEW)
+		return number != 0;
 	if (sf_line_has_timelines(line))
-		return sf_timeline_unpack(number);
-	state.ceiling_tick = sf_position_tick(&line->layout,
-										  sf_position_at(&line->layout, (SfInstant) number + SF_UNIX_EPOCH));
-	return state;
+		*state = sf_timeline_unpack(number);
+	else
+		state->ceiling_tick = sf_position_tick(&line->layout,
+											   sf_position_at(&line->layout, (SfInstant) number + SF_UNIX_EPOCH));
+	return true;
 }
 
 void

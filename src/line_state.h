@@ -8,8 +8,11 @@
 #include "line.h"
 #include "register.h"
 
-/* The state that the register of a line holds; all 0 if it was never written. */
-extern SfTimelineState sf_line_state_read(const SfLine *line, RepOriginId origin);
+/*
+ * The state that the register of a line holds; all 0 if it was never written, and if it was
+ * lost: then false is returned.
+ */
+extern bool sf_line_state_read(const SfLine *line, RepOriginId origin, SfTimelineState *state);
 
 /*
  * Write a state: up to which instant is reserved, and of a line with timelines the last tick

@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+#include "kept.h"
 #include "machine.h"
 #include "settings.h"
 
@@ -132,17 +133,25 @@ report_unset(const SfLine *line)
 }
 
 /*
- * Fix a number that is not pinned yet.  Whoever comes first decides; a failed swap
- * tells us what he wrote.
+ * Fix a number that is not pinned yet.  The first session decides: what is kept over a crash of
+ * a process (kept.c) has its number, and on failure the swap returns it.
  */
 static uint32
-pin(pg_atomic_uint32 *number, uint32 configured)
+pin(SfLine *line, uint32 configured)
 {
+	uint32		number = sf_kept_pin_machine_id(line->kind, configured);
 	uint32		pinned = SF_MACHINE_ID_NOT_PINNED;
 
-	if (pg_atomic_compare_exchange_u32(number, &pinned, configured))
-		return configured;
+	if (pg_atomic_compare_exchange_u32(&line->machine_id, &pinned, number))
+		return number;
 	return pinned;
+}
+
+void
+sf_machine_restore(SfShared *shared)
+{
+	for (int i = 0; i < SF_LINE_COUNT; i++)
+		pg_atomic_write_u32(&shared->lines[i].machine_id, sf_kept_machine_id(shared->lines[i].kind));
 }
 
 static uint32
@@ -158,7 +167,7 @@ bigint_machine_id(SfShared *shared)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
 		report_unset(line);
-	return pin(&line->machine_id, (uint32) configured);
+	return pin(line, (uint32) configured);
 }
 
 static void
@@ -211,7 +220,7 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 static uint32
 sno_partition(SfShared *shared)
 {
-	return pin(&shared->lines[SF_LINE_SNO].machine_id, configured_sno_partition(shared));
+	return pin(&shared->lines[SF_LINE_SNO], configured_sno_partition(shared));
 }
 
 uint32

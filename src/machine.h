@@ -24,6 +24,9 @@ extern void sf_machine_init(void);
  */
 extern uint32 sf_machine_id(SfShared *shared, SfLineKind kind);
 
+/* Fix the numbers that were fixed before the crash of a process, in new memory. */
+extern void sf_machine_restore(SfShared *shared);
+
 /* What snowflake.machine_id says, or SF_MACHINE_ID_UNSET. */
 extern int	sf_configured_machine_id(SfShared *shared);
 

@@ -16,10 +16,17 @@
  * max_active_replication_origins) from its first write on.  If there is none,
  * replorigin_advance says so, and names the setting.
  *
- * The name is catalog data, and transactional; the value is not.  So the value
- * is not written by a transaction that has itself made or renamed the register:
- * were it rolled back, the value would be left without a name, to be found by
- * the next origin that is given the same number.
+ * The name is catalog data, and transactional; the value is not.  So a ceiling
+ * is not written by a transaction that has itself renamed the register: were it
+ * rolled back, the value would be left without a name, to be found by the next
+ * origin that is given the same number.
+ *
+ * For the same reason a drop that is rolled back is a drop: it sets the value to 0 at
+ * once, and the rollback brings back the name alone.  So a register is never 0 by itself:
+ * whoever makes it writes SF_REGISTER_NEW.  A rollback of that leaves a value of 1, which
+ * does no harm to an origin that is given the same number: no record of the log begins
+ * there.  A register of 0 has lost its value, and is not believed when a line is opened.
+ * While the server knows how far it has reserved, it writes that again (ceiling.c).
  */
 #include "postgres.h"
 
@@ -104,6 +111,23 @@ report_other_layout(const char *carried, const char *wanted)
 			errhint("Set snowflake.layout back, or accept the new one by \"SELECT snowflake_accept_layout()\"."));
 }
 
+void
+sf_register_report_lost(SfLineKind kind)
+{
+	if (sf_max_origins() == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				errmsg("the register of %s IDs cannot be read", sf_line_kind_name(kind)),
+				errdetail("It is a replication origin, and %s is 0.", SF_MAX_ORIGINS_NAME),
+				errhint("Set %s to 2 or more, and restart the server.", SF_MAX_ORIGINS_NAME));
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the register of %s IDs has lost its value", sf_line_kind_name(kind)),
+			errdetail("The replication origin \"%s...\" has the value 0, as after a drop that was rolled back.  The server cannot tell which IDs it has issued.", prefixes[kind]),
+			errhint("Run \"SELECT %s(T)\", with a time T after the newest ID, or now() if the clock is after it.",
+					kind == SF_LINE_SNO ? "sno_set_floor" : "snowflake_set_floor"));
+}
+
 static void
 report_uncommitted(void)
 {
@@ -126,8 +150,9 @@ row_origin(HeapTuple row)
 	return (RepOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
 }
 
-RepOriginId
-sf_register_find(const SfLine *line)
+/* The origin of a line's register; raises what sf_register_find raises. */
+static RepOriginId
+find_checked(const SfLine *line)
 {
 	char		name[NAME_SIZE];
 	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
@@ -166,20 +191,32 @@ origin_tag(RepOriginId origin)
 }
 
 static bool
-lock_register(RepOriginId origin, bool wait)
+lock_catalog(bool wait)
+{
+	if (!wait)
+		return ConditionalLockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	LockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	return true;
+}
+
+static void
+unlock_catalog(void)
+{
+	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+}
+
+/* The catalog is locked; if this fails it is not any more. */
+static bool
+lock_origin(RepOriginId origin, bool wait)
 {
 	LOCKTAG		tag = origin_tag(origin);
 
-	if (wait)
-		LockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
-	else if (!ConditionalLockRelationOid(ReplicationOriginRelationId, RowExclusiveLock))
-		return false;
 	if (LockAcquire(&tag, AccessShareLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL)
 	{
 		AcceptInvalidationMessages();	/* what was done under the lock */
 		return true;
 	}
-	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	unlock_catalog();
 	return false;
 }
 
@@ -202,7 +239,7 @@ is_register(RepOriginId origin, const SfLine *line)
 SfRegisterHold
 sf_register_hold(RepOriginId origin, const SfLine *line, bool wait)
 {
-	if (!lock_register(origin, wait))
+	if (!lock_catalog(wait) || !lock_origin(origin, wait))
 		return SF_REGISTER_BUSY;
 	if (is_register(origin, line))
 		return SF_REGISTER_HELD;
@@ -216,7 +253,27 @@ sf_register_release(RepOriginId origin)
 	LOCKTAG		tag = origin_tag(origin);
 
 	LockRelease(&tag, AccessShareLock, false);
-	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	unlock_catalog();
+}
+
+/*
+ * What is found may be dropped before it is locked, and another one be made: then that is
+ * looked for.
+ */
+SfRegisterHold
+sf_register_find(const SfLine *line, bool wait, RepOriginId *origin)
+{
+	SfRegisterHold hold;
+
+	do
+	{
+		if (!lock_catalog(wait))
+			return SF_REGISTER_BUSY;
+		*origin = find_checked(line);
+		unlock_catalog();
+		hold = sf_register_hold(*origin, line, wait);
+	} while (hold == SF_REGISTER_GONE);
+	return hold;
 }
 
 void
@@ -253,6 +310,17 @@ carried_name(SfLineKind kind)
 	return carried;
 }
 
+bool
+sf_register_all_exist(void)
+{
+	for (int i = 0; i < SF_LINE_COUNT; i++)
+	{
+		if (carried_name((SfLineKind) i) == NULL)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Looks without a lock that raises would wait for, and takes one only to change
  * something.  That one is kept to the end of the transaction, so that of two
@@ -275,7 +343,7 @@ sf_register_make(SfLineKind kind, const SfLayout *layout, bool accept, char **be
 	origins = table_open(ReplicationOriginRelationId, ExclusiveLock);
 	row = find_row(origins, kind);
 	if (row == NULL)
-		replorigin_create(name);
+		sf_register_write(replorigin_create(name), SF_REGISTER_NEW, false);
 	else if (accept)
 	{
 		*before = row_name(origins, row) + strlen(prefixes[kind]);

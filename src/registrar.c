@@ -80,8 +80,8 @@ check_registry(char **newval, void **extra, GucSource source)
  * guc.c would warn of a malformed string, and go on without a registry.  What is wrong, which
  * may be a part of a password, is for the server's log, and not for sessions.
  */
-static void
-refuse_malformed(void)
+void
+sf_registrar_check(void)
 {
 	const char *value = GetConfigOption("snowflake.registry", true, false);
 	char	   *error = NULL;
@@ -108,7 +108,6 @@ start_registrar(void)
 		.bgw_function_name = "snowflake_registrar_main",
 	};
 
-	sf_kept_init();
 	RegisterBackgroundWorker(&worker);
 }
 
@@ -117,7 +116,6 @@ sf_registrar_init(void)
 {
 	bool		preloaded = process_shared_preload_libraries_in_progress;
 
-	refuse_malformed();
 	DefineCustomStringVariable("snowflake.registry",
 							   "Connection string of the registry that leases machine IDs.",
 							   "Empty for none: then snowflake.machine_id is this server's.",

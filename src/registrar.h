@@ -8,11 +8,15 @@
 #include "postgres.h"
 
 /*
- * Define snowflake.registry and snowflake.registry_lease, and have the registrar started
- * where the server is, and a registry is set.  Comes after sf_settings_init.
- *
  * Raises invalid_parameter_value when snowflake.registry is malformed: the server does
- * not start.
+ * not start, or the library does not load.
+ */
+extern void sf_registrar_check(void);
+
+/*
+ * Define snowflake.registry and snowflake.registry_lease, and have the registrar started
+ * where the server is, and a registry is set.  Comes after sf_settings_init and
+ * sf_kept_init.
  */
 extern void sf_registrar_init(void);
 

@@ -151,8 +151,8 @@ report_malformed(const char *name, const char *value, const SfParseError *error,
  * a setting is defined; if it is malformed, guc.c warns and falls back to the
  * default.  For a setting that decides what an ID is, that will not do.
  */
-static void
-refuse_malformed(void)
+void
+sf_settings_check(void)
 {
 	const char *value;
 	SfLayout	parsed_layout;
@@ -181,7 +181,6 @@ sf_settings_init(void)
 	GucContext	fixed = process_shared_preload_libraries_in_progress ?
 	PGC_POSTMASTER : PGC_SIGHUP;
 
-	refuse_malformed();
 	DefineCustomStringVariable("snowflake.layout",
 							   "How the bits of a Snowflake ID are laid out.",
 							   "The name of a preset (see the view snowflake_layouts) or a definition.",

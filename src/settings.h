@@ -26,12 +26,13 @@ extern int	sf_sequence_jitter;
 extern bool sf_enable_timestamp_pushdown;
 
 /*
- * Define the settings, but those that machine.c and registrar.c have.
- *
- * Raises invalid_parameter_value when the configuration file has a malformed
- * layout or sequence range: the server does not start, or the library does not
- * load.
+ * Raises invalid_parameter_value when the configuration file, or a SET of before the
+ * library was loaded, has a malformed layout or sequence range: the server does not start,
+ * or the library does not load.
  */
+extern void sf_settings_check(void);
+
+/* Define the settings, except those that machine.c and registrar.c have. */
 extern void sf_settings_init(void);
 
 /* What snowflake.layout and snowflake.sequence_range say, parsed. */

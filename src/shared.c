@@ -16,10 +16,13 @@
 #include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
 
 #include "clock.h"
 #include "compat.h"
 #include "core/sno.h"
+#include "machine.h"
 #include "registrar.h"
 #include "settings.h"
 #include "shared.h"
@@ -50,6 +53,8 @@ fill_shared(void *memory)
 				 sf_settings_sno_sequence_range(), leased, new->tranche);
 	if (leased)
 		sf_span_init(new);
+	else if (new->preloaded)
+		sf_machine_restore(new);
 }
 
 static void
@@ -78,9 +83,22 @@ start_shared(void)
 	LWLockRegisterTranche(shared->tranche, "snowflake");
 }
 
+/*
+ * A replication origin was created or dropped, or that was rolled back: the registers may
+ * have lost their values (register.c).  Called in any state of the process, so it only notes
+ * that.
+ */
+static void
+doubt_registers(Datum argument, int cache, uint32 hash)
+{
+	for (int i = 0; shared && i < SF_LINE_COUNT; i++)
+		pg_atomic_write_u32(&shared->lines[i].register_doubtful, 1);
+}
+
 void
 sf_shared_init(void)
 {
+	CacheRegisterSyscacheCallback(REPLORIGIDENT, doubt_registers, (Datum) 0);
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	prev_shmem_request_hook = shmem_request_hook;

@@ -26,6 +26,8 @@
 #include "utils/guc.h"
 
 #include "compat.h"
+#include "discard.h"
+#include "kept.h"
 #include "machine.h"
 #include "pushdown.h"
 #include "registrar.h"
@@ -37,14 +39,22 @@ SF_MODULE_MAGIC("snowflake", SF_VERSION);
 /* The name that PostgreSQL looks for. */
 extern PGDLLEXPORT void _PG_init(void); /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
+/*
+ * All that can raise comes first: a library that fails to load is loaded again by the next
+ * call in the session, and a setting that was defined cannot be defined once more.
+ */
 void
 _PG_init(void)
 {
+	sf_settings_check();
+	sf_registrar_check();
+	sf_kept_init();
 	sf_settings_init();
 	sf_registrar_init();
 	sf_shared_init();
 	sf_machine_init();
 	sf_pushdown_init();
+	sf_discard_init();
 	MarkGUCPrefixReserved("snowflake");
 }
 

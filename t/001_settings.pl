@@ -37,6 +37,20 @@ LOAD 'snowflake';
 SELECT current_setting('snowflake.layout'), snowflake_timestamp(0)::date;
 SQL
 
+# A setting that was set wrongly before the library was loaded: once it is reset, the session
+# works as any other.
+for my $setting ('snowflake.layout', 'snowflake.sequence_range', 'snowflake.registry')
+{
+	my ($status, $shown, $errors) = $server->psql('postgres', <<"SQL", on_error_stop => 0);
+SET $setting = 'a=b';
+SELECT snowflake_timestamp(0)::date;
+RESET $setting;
+SELECT snowflake_timestamp(0)::date;
+SQL
+	like($errors, qr/\A\S* ?ERROR:  invalid value for parameter "$setting"(?!.*ERROR)/s, "a mistaken SET of $setting is an error");
+	is($shown, '2010-11-04', 'and spoils nothing');
+}
+
 # A bad layout in the file, and the library loaded late: no decoding with another.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'");
 $server->reload;
@@ -124,6 +138,17 @@ is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextva
 	'7', 'the machine ID is fixed by its first use');
 wait_for_log($server, $log, qr/WARNING:  snowflake.machine_id is now 8, but this server goes on with 7 until it is restarted/,
 	'a warning says so');
+
+# The crash of a process is no restart: two servers that exchange their numbers do not use the
+# same one until both were restarted.
+$server->safe_psql('postgres', 'ALTER SYSTEM SET restart_after_crash = on');
+$server->safe_psql('postgres', 'SELECT sno_nextval()');
+$server->reload;
+kill 'KILL', children((split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0], 'walwriter');
+wait_for_log($server, $log, qr/all server processes terminated; reinitializing/, 'the processes are restarted');
+wait_for_clients($server);
+is($server->safe_psql('postgres', "SET snowflake.max_wait = '1min'; SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())"),
+	'7|7', 'the crash of a process does not change the machine ID');
 $server->restart;
 is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'),
 	'8', 'a restart changes it');

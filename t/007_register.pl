@@ -92,6 +92,62 @@ for my $end ('ROLLBACK', 'COMMIT')
 }
 $_->quit for $dropping, $session;
 
+# A drop that is rolled back has set the register to 0: the next ID writes it again.  The line
+# is half a minute ahead of the clock, so that a register of 0 would repeat its IDs.
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+$server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');
+$server->restart;
+my $progress = "SELECT pg_replication_origin_progress('$twitter', false)";
+my $drop_and_roll_back = "BEGIN; SELECT pg_replication_origin_drop('$twitter'); ROLLBACK";
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
+my $ahead = $server->safe_psql('postgres', $nextval);
+$server->safe_psql('postgres', $drop_and_roll_back);
+is($server->safe_psql('postgres', $progress), '', 'a drop that is rolled back loses the value');
+$ahead = $server->safe_psql('postgres', $nextval);
+isnt($server->safe_psql('postgres', $progress), '', 'the next ID writes it again');
+crash($server);
+$server->start;
+cmp_ok($server->safe_psql('postgres', $nextval), '>', $ahead, 'and after a crash IDs are issued above it');
+
+# If the server crashes before that, it has no record of what it has issued, and says so.
+my $unflushed = $server->safe_psql('postgres', $nextval);
+$server->safe_psql('postgres', "SELECT sno_nextval(); $drop_and_roll_back; BEGIN; SELECT pg_replication_origin_drop('$sno'); ROLLBACK; SELECT pg_switch_wal()");
+crash($server);
+$server->start;
+fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs has lost its value/,
+	qr/DETAIL:  The replication origin "snowflake bigint: \.\.\." has the value 0, as after a drop that was rolled back/,
+	qr/HINT:  Run "SELECT snowflake_set_floor\(T\)", with a time T after the newest ID/);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/the register of sno IDs has lost its value/, qr/HINT:  Run "SELECT sno_set_floor\(T\)"/);
+$server->restart;
+fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs has lost its value/);
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(snowflake_timestamp($unflushed) + interval '1 s'), sno_set_floor(now())");
+cmp_ok($server->safe_psql('postgres', $nextval), '>', $unflushed, 'with a floor that an administrator sets, IDs are issued above it');
+$server->safe_psql('postgres', 'SELECT sno_nextval()');
+
+# Dropped and made anew while the server knows how far it has issued: written before the next ID.
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
+for (1 .. 1000)
+{
+	last if $server->psql('postgres', $nextval) != 0;
+}
+$server->safe_psql('postgres', 'SELECT snowflake_make_register()');
+$ahead = $server->safe_psql('postgres', $nextval);
+crash($server);
+$server->start;
+cmp_ok($server->safe_psql('postgres', $nextval), '>', $ahead, 'made anew, it has what the server knew');
+$server->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.max_ahead');
+$server->restart;
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
+
+# The first call after a start does not wait for a lock longer than others do.
+my $locking = $server->background_psql('postgres');
+$locking->query('BEGIN; LOCK pg_replication_origin IN ACCESS EXCLUSIVE MODE');
+fails_with($server, $nextval, '55P03', qr/the register of Snowflake IDs has been locked for 100 ms/);
+fails_with($server, 'SELECT sno_nextval()', '55P03', qr/the register of sno IDs has been locked for 100 ms/);
+$locking->query('COMMIT');
+$locking->quit;
+like($server->safe_psql('postgres', $nextval), qr/^\d+$/, 'the lock gone, IDs are issued');
+
 # The durable ceiling is never below the one that sessions go by, also if the
 # register was made anew and the floor is set within what was reserved before.
 my $durable = "SELECT pg_replication_origin_progress('$twitter', false) - '0/0' >= extract(epoch FROM ceiling) * 1000000 FROM pg_stat_snowflake WHERE generator = 'bigint'";
@@ -102,15 +158,42 @@ $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) + interval '50 ms')");
 is($server->safe_psql('postgres', $durable), 't', 'the durable ceiling covers what was reserved before');
 
-# Made by a transaction that has not committed.
+# Made by a transaction that has not committed: another one makes it, so that all of a
+# migration can be one transaction.
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
 $server->restart;
 fails_with($server, $nextval, '55000', qr/the register of Snowflake IDs is missing/);
+for my $level ('READ COMMITTED', 'SERIALIZABLE')
+{
+	$server->safe_psql('postgres', 'DROP EXTENSION snowflake; SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin');
+	is($server->safe_psql('postgres', <<"SQL"), 't', "CREATE EXTENSION and INSERT in one $level transaction");
+BEGIN ISOLATION LEVEL $level;
+CREATE EXTENSION snowflake;
+CREATE TABLE first (id bigint DEFAULT snowflake_nextval(), other sno DEFAULT sno_nextval());
+INSERT INTO first DEFAULT VALUES;
+COMMIT;
+SELECT id > $first FROM first;
+SQL
+	$server->safe_psql('postgres', 'DROP TABLE first');
+	register_is($twitter, 'which another transaction has made the register for');
+}
+
+# Where no worker can make it, the transaction does, and cannot issue IDs.
+$server->append_conf('postgresql.conf', 'max_worker_processes = 0');
+$server->restart;
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
 fails_with($server, "BEGIN; SELECT snowflake_make_register(); $nextval; COMMIT", '55000',
 	qr/cannot be issued by the transaction that made or changed their register/, qr/HINT:  Commit/);
 register_is('', 'and it is rolled back with it');
 $server->safe_psql('postgres', 'SELECT snowflake_make_register()');
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'committed, it works');
+$server->append_conf('postgresql.conf', 'max_worker_processes = 8');
+$server->restart;
+
+# A transaction that has locked the catalog gets its error from its own attempt, or makes it.
+$server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
+$server->safe_psql('postgres', 'BEGIN; LOCK pg_replication_origin IN ACCESS EXCLUSIVE MODE; SELECT snowflake_make_register(); COMMIT');
+cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'a lock of its own keeps no transaction from making it');
 
 # Another layout.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");

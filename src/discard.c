@@ -1,0 +1,46 @@
+/*
+ * discard.c
+ *	  DISCARD ALL and DISCARD SEQUENCES.
+ *
+ * A pooler runs DISCARD ALL when it gives a session to another client.  currval() is then
+ * not defined, and so snowflake_currval() must not be.
+ */
+#include "postgres.h"
+
+#include "tcop/utility.h"
+
+#include "discard.h"
+#include "generator.h"
+
+static ProcessUtility_hook_type prev_process_utility = NULL;
+
+static bool
+discards_sequences(Node *statement)
+{
+	DiscardMode target;
+
+	if (!IsA(statement, DiscardStmt))
+		return false;
+	target = ((DiscardStmt *) statement)->target;
+	return target == DISCARD_ALL || target == DISCARD_SEQUENCES;
+}
+
+static void
+process_utility(PlannedStmt *statement, const char *query_string, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
+				DestReceiver *destination, QueryCompletion *completion)
+{
+	bool		discards = discards_sequences(statement->utilityStmt);
+
+	(prev_process_utility ? prev_process_utility : standard_ProcessUtility)
+		(statement, query_string, read_only_tree, context, parameters, environment, destination, completion);
+	if (discards)
+		sf_generator_forget_last();
+}
+
+void
+sf_discard_init(void)
+{
+	prev_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}
