@@ -259,6 +259,30 @@ GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
  */
 
 /*
+ * The functions for a column's IDs have one of two prefixes.  A domain counts as the
+ * type that it is based on, through any number of domains.  Other schemas may have
+ * types named sno, so the schema is compared as well.  The casts to oid make the
+ * operators those of pg_catalog: the name alone finds any in the extension's schema.
+ */
+CREATE FUNCTION snowflake_function_prefix(relation regclass, attribute name) RETURNS text
+LANGUAGE SQL STABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+	WITH RECURSIVE types (oid, name, schema, base) AS (
+		SELECT t.oid, t.typname, t.typnamespace, t.typbasetype
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+		WHERE a.attrelid = relation::oid AND a.attname = attribute
+		UNION ALL
+		SELECT t.oid, t.typname, t.typnamespace, t.typbasetype FROM types d JOIN pg_type t ON t.oid = d.base)
+	SELECT CASE
+		WHEN oid = 'bigint'::regtype::oid THEN 'snowflake'
+		WHEN name = 'sno' AND schema = (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake') THEN 'sno' END
+	FROM types WHERE base = 0::oid;
+END;
+
+COMMENT ON FUNCTION snowflake_function_prefix(regclass, name) IS
+'prefix of the functions for the IDs of a column: snowflake for bigint, sno for sno, and for domains over them; null for other types; used by other functions';
+
+/*
  * Starts are counted from start_at, not from each other: the 31st plus a month
  * plus a month is the 31st, not the 28th.  Names tell as much of a start as all
  * starts need.  Where that is hours and less they are in UTC, in which no hour
@@ -306,12 +330,16 @@ COMMENT ON FUNCTION snowflake_periods(timestamptz, timestamptz, interval) IS
  * has taken the name meanwhile.
  */
 CREATE FUNCTION snowflake_lock_table(relation regclass, exclusively boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	name CONSTANT text := relation;
 BEGIN
+	IF relation IS NULL OR exclusively IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'exclusively' END);
+	END IF;
 	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
 		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', name);
 	END IF;
@@ -336,20 +364,26 @@ COMMENT ON FUNCTION snowflake_lock_table(regclass, boolean) IS
 CREATE FUNCTION snowflake_create_partitions(
 	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
 RETURNS SETOF regclass
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN start_at IS NULL THEN 'start_at'
+		WHEN end_at IS NULL THEN 'end_at' WHEN step IS NULL THEN 'step' END;
 	parent_table record;
+	prefix text;
 	period record;
 	there record;
 	base name;
 	partition text;
 BEGIN
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
+	END IF;
 	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
 	SELECT c.relnamespace::regnamespace AS schema, c.relname AS name, pg_get_userbyid(c.relowner) AS owner,
-		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage
+		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage, k.attname AS key
 	INTO parent_table
 	FROM pg_partitioned_table p
 		JOIN pg_class c ON c.oid = p.partrelid
@@ -357,11 +391,11 @@ BEGIN
 		JOIN pg_opclass o ON o.oid = p.partclass[0]
 		LEFT JOIN pg_am a ON a.oid = c.relam
 		LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
-	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1
-		AND k.atttypid = 'bigint'::regtype AND o.opcdefault;
-	IF NOT FOUND THEN
+	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND o.opcdefault;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, parent_table.key;
+	IF prefix IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('"%s" is not partitioned by range of a bigint column', parent),
+			MESSAGE = format('"%s" is not partitioned by range of a column of type bigint or sno', parent),
 			HINT = 'Create it with PARTITION BY RANGE (column), where the column holds Snowflake IDs.';
 	END IF;
 	IF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at OR start_at + step <= start_at THEN
@@ -371,12 +405,15 @@ BEGIN
 	END IF;
 
 	FOR period IN
-		EXECUTE format('SELECT * FROM %s.snowflake_periods($1, $2, $3)', extension_schema) USING start_at, end_at, step
+		EXECUTE format('SELECT name, from_at, to_at, %1$s.%2$s_boundary(from_at)::text AS from_id, %1$s.%2$s_boundary(to_at)::text AS to_id'
+			' FROM %1$s.snowflake_periods($1, $2, $3)', extension_schema, prefix) USING start_at, end_at, step
 	LOOP
-		IF period.from_id >= period.to_id THEN
+		-- boundaries never fall as time goes forward
+		IF period.from_id = period.to_id THEN
 			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
 				MESSAGE = format('no Snowflake ID is from %s to %s', period.from_at, period.to_at),
-				HINT = 'The layout is that of snowflake.layout: a period must be within it, and have a tick at least.';
+				HINT = CASE prefix WHEN 'sno' THEN 'A period must be within the times of type sno, 2010 to 2079, and have 4 ms at least.'
+					ELSE 'The layout is that of snowflake.layout: a period must be within it, and have a tick at least.' END;
 		END IF;
 		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO there
 		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
@@ -401,7 +438,7 @@ BEGIN
 			IF parent_table.owner <> current_user THEN
 				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, parent_table.owner);
 			END IF;
-			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
+			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
 				parent, partition, period.from_id, period.to_id);
 		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
 			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
@@ -422,16 +459,22 @@ COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamp
  * adopted one are followed as far as foreign keys go.
  */
 CREATE FUNCTION snowflake_check_adopt(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
 AS $$
 DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	target record;
+	prefix text;
 	narrow record;
-	next_id bigint;
-	greatest_id bigint;
+	ids record;
 BEGIN
+	IF relation IS NULL OR attribute IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING relation, attribute;
 	SELECT c.relkind NOT IN ('r', 'p') AS no_table, a.attgenerated <> '' AS generated, a.attinhcount > 0 AS inherited,
 		a.atttypid::regtype AS type, t.typcategory = 'N' AND t.typlen IN (2, 4) AS is_narrow,
 		(SELECT i.inhparent::regclass FROM pg_inherits i WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) AS parent
@@ -448,10 +491,10 @@ BEGIN
 				WHEN target.no_table THEN 'It is not the column of a table.'
 				WHEN target.generated THEN 'It is a generated column.'
 				ELSE format('It is inherited: adopt it in %s.', target.parent) END;
-	ELSIF target.type <> 'bigint'::regtype AND NOT target.is_narrow THEN
+	ELSIF prefix IS NULL AND NOT target.is_narrow THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
 			MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, target.type),
-			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint.';
+			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint or sno.';
 	END IF;
 
 	-- of one that is inherited, the column where it comes from
@@ -481,13 +524,15 @@ BEGIN
 			HINT = format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name);
 	END IF;
 
-	EXECUTE format('SELECT %s.snowflake_nextval()',
-		(SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake')) INTO next_id;
-	EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO greatest_id;
-	IF greatest_id >= next_id THEN
+	EXECUTE format('SELECT next::text, greatest::text, greatest OPERATOR(%1$s.>=) next AS is_above'
+			' FROM (SELECT %2$s.%3$s_nextval() AS next) n, (SELECT %1$s.max(%4$I::%1$s.%6$s) AS greatest FROM %5$s) g',
+		CASE prefix WHEN 'sno' THEN extension_schema ELSE 'pg_catalog' END, extension_schema, prefix, attribute, relation,
+		CASE prefix WHEN 'sno' THEN 'sno' ELSE 'int8' END)
+	INTO ids;
+	IF ids.is_above THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('column "%s" of relation "%s" has values above the Snowflake IDs to come', attribute, relation),
-			DETAIL = format('The greatest is %s, the next ID is %s.', greatest_id, next_id),
+			DETAIL = format('The greatest is %s, the next ID is %s.', ids.greatest, ids.next),
 			HINT = 'Change those rows. If they are Snowflake IDs, see whether they are of the layout in snowflake.layout and of no time to come.';
 	END IF;
 END
@@ -499,22 +544,44 @@ COMMENT ON FUNCTION snowflake_check_adopt(regclass, name) IS
 /*
  * An ID is drawn before the lock, so that a generator that has to wait, or that
  * cannot work, holds none.
+ *
+ * A column that was GENERATED ALWAYS AS IDENTITY has rejected keys that are given,
+ * and a column with a default accepts them.  A trigger cannot keep that up.  It sees
+ * a row after its defaults, where a given key looks like a generated one.  If it
+ * replaced all keys, it would change those of OVERRIDING SYSTEM VALUE and of a COPY,
+ * which IDENTITY accepts, and use two IDs a row.  If it compared the key with
+ * snowflake_currval(), it would reject rows for which another default or trigger has
+ * generated an ID as well.  The privilege to INSERT and UPDATE the column is exact,
+ * but which roles are to have it is the owner's decision.  An error would be in the
+ * way of the many who have ALWAYS by habit.  So a NOTICE says it.
  */
 CREATE FUNCTION snowflake_adopt(relation regclass, attribute name)
 RETURNS SETOF text
-LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	nextval CONSTANT text := format('%s.snowflake_nextval()', extension_schema);
+	prefix_query CONSTANT text := format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema);
+	prefix text;
+	nextval text;
 	member record;
 	sequence record;
 	sequences regclass[] := '{}';
+	had_sequence regclass;
+	was_always regclass;
 BEGIN
-	EXECUTE 'SELECT ' || nextval;
+	IF relation IS NULL OR attribute IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
+	END IF;
+	EXECUTE prefix_query INTO prefix USING relation, attribute;
+	EXECUTE format('SELECT %s.%s_nextval()', extension_schema, coalesce(prefix, 'snowflake'));
 	EXECUTE format('SELECT %s.snowflake_lock_table($1, true)', extension_schema) USING relation;
 	EXECUTE format('SELECT %s.snowflake_check_adopt($1, $2)', extension_schema) USING relation, attribute;
+	-- once more, since the column can have changed before it was locked
+	EXECUTE prefix_query INTO prefix USING relation, attribute;
+	nextval := format('%s.%s_nextval()', extension_schema, prefix);
 
 	-- the table comes before its partitions and children
 	FOR member IN
@@ -522,7 +589,9 @@ BEGIN
 			SELECT relation::oid, 0 UNION ALL SELECT inhrelid, depth + 1 FROM pg_inherits JOIN family ON inhparent = family.oid)
 		SELECT a.attrelid::regclass AS relation, a.attnum, coalesce(
 			CASE a.attidentity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY' WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY' END,
-			pg_get_expr(d.adbin, d.adrelid), 'none') AS before
+			pg_get_expr(d.adbin, d.adrelid), 'none') AS before, a.attidentity = 'a' AS is_always,
+			EXISTS (SELECT FROM pg_depend JOIN pg_class s ON s.oid = refobjid AND s.relkind = 'S'
+				WHERE classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass) AS has_sequence
 		FROM (SELECT oid, min(depth) AS depth FROM family GROUP BY oid) f
 			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
 			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -534,6 +603,7 @@ BEGIN
 				AND refobjid = member.relation AND refobjsubid = member.attnum
 			ORDER BY objid
 		LOOP
+			member.has_sequence := true;
 			IF sequence.deptype = 'i' THEN
 				member.before := format('%s (last value %s)', member.before,
 					coalesce(pg_sequence_last_value(sequence.name)::text, 'none'));
@@ -549,7 +619,20 @@ BEGIN
 		IF member.before <> nextval THEN
 			RETURN NEXT format('%s.%I: default %s, was %s', member.relation, attribute, nextval, member.before);
 		END IF;
+		had_sequence := coalesce(had_sequence, CASE WHEN member.has_sequence THEN member.relation END);
+		was_always := coalesce(was_always, CASE WHEN member.is_always THEN member.relation END);
 	END LOOP;
+	IF had_sequence IS NOT NULL THEN
+		RAISE NOTICE USING MESSAGE = format('column "%s" of table %s no longer uses a sequence', attribute, had_sequence),
+			DETAIL = 'After an INSERT, lastval() fails or returns the value of another sequence.  '
+				'pg_get_serial_sequence() returns null for the column.',
+			HINT = 'Use INSERT ... RETURNING to get new IDs.';
+	END IF;
+	IF was_always IS NOT NULL THEN
+		RAISE NOTICE USING MESSAGE = format('column "%s" of table %s now accepts values given in INSERT and UPDATE', attribute, was_always),
+			DETAIL = 'It was GENERATED ALWAYS AS IDENTITY, which rejects them.',
+			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
+	END IF;
 
 	-- the sequences that were owned, now that no default of the family uses them
 	FOR sequence IN
@@ -568,7 +651,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name) IS
-'makes snowflake_nextval() the default of a bigint column, its partitions'' and children''s included, in place of a sequence, IDENTITY or none, and drops the sequence; returns what it changed';
+'makes snowflake_nextval() the default of a bigint column, or sno_nextval() of a sno column, its partitions'' and children''s included, in place of a sequence, IDENTITY or none, and drops the sequence; returns what it changed';
 
 /*
  * The register, of which a cluster has one for all its databases
@@ -597,7 +680,7 @@ COMMENT ON FUNCTION snowflake_accept_clock() IS
 
 CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_set_floor'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
 'moves the line of Snowflake IDs to an instant, forth or back: back repeats IDs if any was issued at or after the instant';

@@ -26,6 +26,20 @@ SELECT snowflake_adopt('visits', 'a Column');
 INSERT INTO visits DEFAULT VALUES;
 SELECT id < other AND other < "a Column" AS in_order FROM visits;
 
+-- what adoption takes away, and its NOTICE says: after an INSERT, lastval() is of a sequence
+-- that was used before, and the column has no sequence
+CREATE TABLE buyers (id bigserial PRIMARY KEY);
+CREATE TABLE bought (id bigserial PRIMARY KEY, buyer bigint DEFAULT currval('buyers_id_seq'));
+SELECT setval('buyers_id_seq', 1000);
+INSERT INTO buyers DEFAULT VALUES;
+INSERT INTO bought DEFAULT VALUES RETURNING id;
+SELECT lastval(), pg_get_serial_sequence('bought', 'id');
+SELECT snowflake_adopt('bought', 'id');
+INSERT INTO buyers DEFAULT VALUES;
+INSERT INTO bought DEFAULT VALUES RETURNING id = lastval() AS last;
+SELECT lastval(), pg_get_serial_sequence('bought', 'id');
+DROP TABLE buyers, bought;
+
 -- a sequence that is not owned is left, as is one that others use
 CREATE SEQUENCE numbers;
 CREATE TABLE one (id bigint DEFAULT nextval('numbers'));
@@ -115,6 +129,49 @@ SELECT snowflake_adopt('persons', 'id');
 ALTER TABLE visits_of ALTER COLUMN person TYPE bigint;
 SELECT snowflake_adopt('persons', 'id');
 
+-- domains over bigint, and over those
+CREATE DOMAIN number AS bigint CHECK (VALUE > 0);
+CREATE DOMAIN late_number AS number;
+CREATE TABLE numbered (id late_number PRIMARY KEY, other number DEFAULT 42, narrow small_number);
+CREATE SEQUENCE numbered_id_seq OWNED BY numbered.id;
+ALTER TABLE numbered ALTER id SET DEFAULT nextval('numbered_id_seq');
+INSERT INTO numbered VALUES (DEFAULT);
+SELECT snowflake_adopt('numbered', 'id');
+SELECT snowflake_adopt('numbered', 'other');
+SELECT snowflake_adopt('numbered', 'narrow');
+INSERT INTO numbered VALUES (DEFAULT);
+SELECT id > snowflake_boundary(now() - interval '1 day') AS snowflake FROM numbered ORDER BY id;
+INSERT INTO numbered VALUES (9000000000000000000);
+\set VERBOSITY terse
+SELECT snowflake_check_adopt('numbered', 'id');
+\set VERBOSITY default
+DROP TABLE numbered;
+
+-- sno, and domains over it
+CREATE DOMAIN event_id AS sno;
+CREATE TABLE happenings (id sno PRIMARY KEY, event event_id DEFAULT sno_zero());
+INSERT INTO happenings VALUES (sno_encode('2026-01-01', 1, 1, 1));
+SELECT snowflake_adopt('happenings', 'id');
+SELECT snowflake_adopt('happenings', 'event');
+SELECT snowflake_adopt('happenings', 'event');
+INSERT INTO happenings DEFAULT VALUES;
+SELECT sno_timestamp(id) > now() - interval '1 day' AS new, id < event AS in_order FROM happenings ORDER BY id;
+\d happenings
+INSERT INTO happenings VALUES (sno_encode('2078-01-01', 1, 1, 1));
+\set VERBOSITY terse
+SELECT snowflake_adopt('happenings', 'id');
+\echo :SQLSTATE
+\set VERBOSITY default
+DROP TABLE happenings;
+DROP DOMAIN event_id, late_number, number;
+
+-- a type of the same name is not the extension's
+CREATE SCHEMA pretender;
+CREATE DOMAIN pretender.sno AS text;
+CREATE TABLE pretender.things (id pretender.sno);
+SELECT snowflake_adopt('pretender.things', 'id');
+DROP SCHEMA pretender CASCADE;
+
 -- what cannot be
 CREATE TABLE things (id uuid, twice bigint GENERATED ALWAYS AS (2 * 21) STORED);
 CREATE VIEW thing AS SELECT 1::bigint AS id;
@@ -127,6 +184,14 @@ SELECT snowflake_adopt('things', 'xmin');
 SELECT snowflake_adopt('thing', 'id');
 \echo :SQLSTATE
 SELECT snowflake_adopt(NULL, 'id');
+\echo :SQLSTATE
+SELECT snowflake_adopt('things', NULL);
+SELECT snowflake_check_adopt(NULL, 'id');
+\echo :SQLSTATE
+SELECT snowflake_check_adopt('things', NULL);
+SELECT snowflake_lock_table(NULL, true);
+SELECT snowflake_lock_table('things', NULL);
+\echo :SQLSTATE
 
 -- owners, members of their roles, and no one else
 CREATE ROLE regress_snowflake_owner;
@@ -161,13 +226,18 @@ CREATE FUNCTION elsewhere.left(text, integer) RETURNS text LANGUAGE SQL RETURN '
 ALTER EXTENSION snowflake SET SCHEMA elsewhere;
 SET search_path = elsewhere, pg_temp, pg_catalog, public;
 SELECT elsewhere.snowflake_adopt('later', 'id');
+CREATE TABLE public.latest (id elsewhere.sno);
+INSERT INTO latest VALUES (elsewhere.sno_zero());
+SELECT elsewhere.snowflake_adopt('latest', 'id');
+CREATE TABLE pg_temp.parted_sno (id elsewhere.sno) PARTITION BY RANGE (id);
+SELECT elsewhere.snowflake_create_partitions('parted_sno', '2026-01-01', '2026-02-01', '1 month');
 CREATE TABLE pg_temp.parted (id bigint) PARTITION BY RANGE (id);
 SELECT elsewhere.snowflake_create_partitions('parted', '2026-01-01', '2026-02-01', '1 month');
 RESET search_path;
 ALTER EXTENSION snowflake SET SCHEMA public;
 
 DROP TABLE orders, visits, one, three, doubled, persons, members, fees, late_visits_of, visits_of, wide, events, clicks, tigers, cats, trees, plants, beasts, bills, customers,
-    things, mine, hidden, later, pg_temp.parted;
+    things, mine, hidden, later, latest, pg_temp.parted, pg_temp.parted_sno;
 DROP VIEW thing;
 DROP DOMAIN small_number;
 DROP SEQUENCE numbers, two_id_seq;

@@ -117,6 +117,33 @@ CREATE TABLE shop.events_2023_01 (id bigint);
 SELECT * FROM snowflake_create_partitions('shop.events', '2023-01-01', '2023-02-01', '1 month');
 \echo :SQLSTATE
 
+-- domains over bigint, sno, and domains over it
+CREATE DOMAIN number AS bigint;
+CREATE DOMAIN late_number AS number CHECK (VALUE >= 0);
+CREATE TABLE shop.numbered (id late_number PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('shop.numbered', '2024-01-01', '2024-03-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.numbered', '2024-02-01', '2024-04-01', '1 month');
+INSERT INTO shop.numbered SELECT from_id FROM snowflake_periods('2024-01-01', '2024-04-01', '1 month');
+SELECT tableoid::regclass, snowflake_timestamp(id) FROM shop.numbered ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT * FROM shop.numbered WHERE snowflake_timestamp(id) >= '2024-03-15';
+CREATE TABLE shop.happenings (id sno PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('shop.happenings', '2024-01-01', '2024-03-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.happenings', '2024-02-01', '2024-04-01', '1 month');
+INSERT INTO shop.happenings SELECT sno_boundary(from_at) FROM snowflake_periods('2024-01-01', '2024-04-01', '1 month');
+INSERT INTO shop.happenings VALUES (sno_encode('2024-01-31 23:59:59.996', 255, 65535, 65535, true));
+SELECT tableoid::regclass, sno_timestamp(id) FROM shop.happenings ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT * FROM shop.happenings WHERE sno_timestamp(id) >= '2024-03-15';
+EXPLAIN (COSTS OFF) SELECT * FROM shop.happenings WHERE sno_timestamp(id) < now() - (now() - timestamptz '2024-02-01');
+SELECT * FROM snowflake_create_partitions('shop.happenings', '2079-01-01', '2081-01-01', '1 year');
+\echo :SQLSTATE
+SELECT * FROM snowflake_create_partitions('shop.happenings', '2025-01-01', '2025-02-01', '1 us');
+CREATE DOMAIN event_id AS sno;
+CREATE TABLE shop.happened (id event_id PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('shop.happened', '2024-01-01', '2024-03-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.happened', '2024-01-01', '2024-03-01', '1 month');
+DROP TABLE shop.numbered, shop.happened;
+DROP DOMAIN event_id, late_number, number;
+
 -- what cannot be
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', '1 year');
 \echo :SQLSTATE
@@ -142,6 +169,11 @@ SELECT * FROM snowflake_create_partitions('orders', '2001-04-01', '2002-04-01', 
 \echo :SQLSTATE
 SELECT * FROM snowflake_create_partitions('orders', '2100-04-01', '2101-04-01', '1 year');
 SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2026-04-01', '1 us');
+SELECT * FROM snowflake_create_partitions(NULL, '2024-04-01', '2025-04-01', '1 year');
+\echo :SQLSTATE
+SELECT * FROM snowflake_create_partitions('orders', NULL, '2025-04-01', '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', NULL, '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', NULL);
 -- an error leaves nothing
 SELECT count(*) FROM pg_class WHERE relname LIKE 'orders\_20%' AND relkind = 'r';
 

@@ -30,6 +30,9 @@ SELECT snowflake_accept_clock();
 SELECT snowflake_set_floor(now());
 SELECT sno_snapshot();
 SELECT sno_set_floor(now());
+RESET ROLE;
+SELECT snowflake_set_floor(NULL);
+SET ROLE regress_snowflake_user;
 
 -- those that need rights to a table of others,
 RESET ROLE;

@@ -87,6 +87,32 @@ MERGE INTO merged m USING (SELECT * FROM orders WHERE snowflake_timestamp(id) < 
 SELECT item LIKE 'item%' AS old, item = 'matched' AS matched, item = 'new' AS new, count(*) FROM merged GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 DROP TABLE merged;
 
+-- columns of a domain over bigint, and of one over that: an index, partitions and constraints
+CREATE DOMAIN order_number AS bigint CHECK (VALUE >= 0);
+CREATE DOMAIN late_order_number AS order_number NOT NULL;
+CREATE TABLE numbered AS SELECT id::late_order_number AS id FROM orders;
+CREATE UNIQUE INDEX ON numbered (id);
+ANALYZE numbered;
+EXPLAIN (COSTS OFF) SELECT * FROM numbered WHERE snowflake_timestamp(id) >= '2026-12-31';
+EXPLAIN (COSTS OFF) SELECT * FROM numbered WHERE snowflake_timestamp(id::bigint) = now();
+EXPLAIN (COSTS OFF) SELECT * FROM days JOIN numbered ON day <= snowflake_timestamp(id, 'discord');
+EXPLAIN (COSTS OFF) SELECT * FROM numbered WHERE snowflake_timestamp((id + 1)::order_number) >= '2026-12-31';
+CREATE TABLE numbered_events (id late_order_number) PARTITION BY RANGE (id);
+CREATE TABLE numbered_events_1 PARTITION OF numbered_events FOR VALUES FROM (0) TO (2017749737272246272);
+CREATE TABLE numbered_events_2 PARTITION OF numbered_events FOR VALUES FROM (2017749737272246272) TO (MAXVALUE);
+EXPLAIN (COSTS OFF) SELECT * FROM numbered_events WHERE snowflake_timestamp(id) >= '2026-02-01';
+EXPLAIN (COSTS OFF) SELECT * FROM numbered_events WHERE snowflake_timestamp(id) >= now() + interval '1 year';
+CREATE TABLE numbered_history (id order_number);
+CREATE TABLE numbered_history_1 (CHECK (id < 2017749737272246272)) INHERITS (numbered_history);
+EXPLAIN (COSTS OFF) SELECT * FROM numbered_history WHERE snowflake_timestamp(id) >= '2026-02-01';
+-- but not where the owner has said what to use, also where a view has made it a bigint
+CREATE INDEX ON numbered (snowflake_timestamp(id, 'twitter'));
+CREATE VIEW of_bigint AS SELECT id::bigint AS id FROM numbered;
+EXPLAIN (COSTS OFF) SELECT * FROM numbered WHERE snowflake_timestamp(id, 'twitter') > '2026-12-31';
+EXPLAIN (COSTS OFF) SELECT * FROM of_bigint WHERE snowflake_timestamp(id, 'twitter') > '2026-12-31';
+DROP TABLE numbered, numbered_events, numbered_history CASCADE;
+DROP DOMAIN late_order_number, order_number;
+
 -- left alone: select lists, HAVING, = with columns, volatile expressions, other operators
 EXPLAIN (COSTS OFF, VERBOSE) SELECT snowflake_timestamp(id) < '2026-01-02' FROM orders;
 EXPLAIN (COSTS OFF) SELECT id FROM orders GROUP BY id HAVING snowflake_timestamp(max(id)) < '2026-01-02';

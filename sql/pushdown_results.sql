@@ -1,6 +1,6 @@
 -- Results are the same whether conditions on snowflake_timestamp(id) are pushed
 -- down or not: for random IDs and instants of each layout, and for those where
--- things could go wrong.
+-- things could go wrong; for columns of type bigint, and of a domain over it.
 SET TimeZone = 'UTC';
 SELECT setseed(0.5);
 
@@ -22,6 +22,11 @@ UNION ALL SELECT name, last_tick FROM tested
 UNION ALL SELECT name, snowflake_boundary(epoch + tick, definition) - 1 FROM tested;
 DELETE FROM ids USING tested t WHERE ids.name = t.name AND id > 0 AND id >= past AND past < 9223372036854775807;
 
+CREATE DOMAIN positive AS bigint CHECK (VALUE >= 0);
+CREATE DOMAIN number AS positive;
+ALTER TABLE ids ADD numbered number;
+UPDATE ids SET numbered = id;
+
 -- instants: those of the IDs, a microsecond and most of a tick around them,
 -- random ones, before the epoch, past the end, the limits of the type, null
 CREATE TABLE instants AS
@@ -35,46 +40,49 @@ UNION ALL SELECT name, e.at FROM tested, LATERAL (VALUES
 
 -- One layout at a time, each operator, with columns on the other side.  The one
 -- number that is both an ID and the bound past the end is left out.
-CREATE FUNCTION count_holds(layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_holds(id_column text, layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE result text;
 BEGIN
 	EXECUTE format('SELECT count(*) || '' '' || coalesce(sum(hashtext(id || '' '' || at)::bigint), 0) FROM ids, instants
-		WHERE ids.name = %L AND instants.name = %L AND id < 9223372036854775807 AND snowflake_timestamp(id, %L) %s at',
-		layout, layout, definition, operator) INTO result;
+		WHERE ids.name = %L AND instants.name = %L AND id < 9223372036854775807 AND snowflake_timestamp(%I, %L) %s at',
+		layout, layout, id_column, definition, operator) INTO result;
 	RETURN result;
 END $$;
 
 -- The same with constants, one instant after the other, and all IDs.
-CREATE FUNCTION count_holds_constant(layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_holds_constant(id_column text, layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	result text := '';
 	instant timestamptz;
 	holds text;
 BEGIN
 	FOR instant IN SELECT at FROM instants WHERE name = layout ORDER BY at DESC LIMIT 40 LOOP
-		EXECUTE format('SELECT count(*) || '' '' || coalesce(sum(hashint8(id)::bigint), 0) FROM ids WHERE name = %L AND snowflake_timestamp(id, %L) %s %L::timestamptz',
-			layout, definition, operator, instant) INTO holds;
+		EXECUTE format('SELECT count(*) || '' '' || coalesce(sum(hashint8(id)::bigint), 0) FROM ids WHERE name = %L AND snowflake_timestamp(%I, %L) %s %L::timestamptz',
+			layout, id_column, definition, operator, instant) INTO holds;
 		result := result || holds || ',';
 	END LOOP;
 	RETURN result;
 END $$;
 
 CREATE TABLE results AS
-SELECT 'on' AS pushdown, name, operator, count_holds(name, definition, operator) AS columns, count_holds_constant(name, definition, operator) AS constants
-FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator;
+SELECT 'on' AS pushdown, id_column, name, operator, count_holds(id_column, name, definition, operator) AS columns,
+       count_holds_constant(id_column, name, definition, operator) AS constants
+FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator, unnest('{id,numbered}'::text[]) id_column;
 SET snowflake.enable_timestamp_pushdown = off;
 INSERT INTO results
-SELECT 'off', name, operator, count_holds(name, definition, operator), count_holds_constant(name, definition, operator)
-FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator;
+SELECT 'off', id_column, name, operator, count_holds(id_column, name, definition, operator),
+       count_holds_constant(id_column, name, definition, operator)
+FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator, unnest('{id,numbered}'::text[]) id_column;
 
-SELECT name,
+SELECT name, id_column,
        (SELECT count(*) FROM ids WHERE ids.name = a.name) * (SELECT count(*) FROM instants i WHERE i.name = a.name) >= 100000 AS enough,
        count(*) AS operators,
        count(*) FILTER (WHERE a.columns = b.columns AND a.constants = b.constants) AS same,
        count(*) FILTER (WHERE split_part(a.columns, ' ', 1)::bigint > 100) AS holds
-FROM results a JOIN results b USING (name, operator)
+FROM results a JOIN results b USING (id_column, name, operator)
 WHERE a.pushdown = 'on' AND b.pushdown = 'off'
-GROUP BY name ORDER BY name;
+GROUP BY name, id_column ORDER BY name, id_column;
 
 DROP TABLE tested, ids, instants, results;
 DROP FUNCTION count_holds, count_holds_constant;
+DROP DOMAIN number, positive;

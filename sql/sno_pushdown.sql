@@ -12,6 +12,17 @@ EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) >= '2026-06-01'
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE '2010-01-02' > sno_timestamp(id);
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) = '2026-06-01 00:00:00.008';
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) > now() + interval '50 years';
+
+-- a column of a domain over a domain over sno
+CREATE DOMAIN event_number AS sno;
+CREATE DOMAIN late_event_number AS event_number;
+ALTER TABLE events ADD numbered late_event_number;
+UPDATE events SET numbered = id;
+CREATE INDEX events_numbered ON events (numbered);
+VACUUM ANALYZE events;
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(numbered) >= '2026-06-01' AND sno_timestamp(numbered) < '2026-06-02';
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(numbered) > now() + interval '50 years';
+
 SET snowflake.enable_timestamp_pushdown = off;
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) >= '2027-02-01';
 RESET snowflake.enable_timestamp_pushdown;
@@ -33,6 +44,7 @@ FROM (VALUES ('<'), ('<='), ('='), ('>='), ('>')) AS operators (operator),
              ('2026-03-01 00:00:00.004'), ('2026-03-01 00:00:00.004001'), ('2026-03-01 05:00:00'), ('2079-09-07 15:47:35.547'),
              ('2079-09-07 15:47:35.548'), ('2079-09-07 15:47:35.548001'), ('2100-01-01'), ('infinity')) AS instants (instant),
      (VALUES ('sno_timestamp(id) %s timestamptz %L'), ('NOT sno_timestamp(id) %s %L'), ('sno_timestamp(id) %s (SELECT timestamptz %L)'),
+             ('sno_timestamp(numbered) %s timestamptz %L'), ('sno_timestamp(numbered) %s (SELECT timestamptz %L)'),
              ('sno_timestamp(id) %s current_setting(''snowflake.max_wait'')::text::interval * 0 + timestamptz %L')) AS forms (form),
      LATERAL (SELECT format(form, operator, instant) AS condition) AS conditions;
 DROP FUNCTION rows;
@@ -46,3 +58,4 @@ CREATE INDEX events_time ON events (sno_timestamp(id));
 ANALYZE events;
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) = '2026-06-01 00:00:00.008';
 DROP TABLE events, spans;
+DROP DOMAIN late_event_number, event_number;

@@ -92,13 +92,19 @@ report_not_moved(SfShared *shared, SfLine *line, TimestampTz instant, SfMove why
 }
 
 static void
-set_floor(SfLineKind kind, TimestampTz instant)
+set_floor(SfLineKind kind, FunctionCallInfo fcinfo)
 {
+	TimestampTz instant;
 	SfShared   *shared = sf_shared_required();
 	SfLine	   *line = &shared->lines[kind];
 	RepOriginId origin;
 	SfMove		moved;
 
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("argument \"%s\" must not be null", "instant"));
+	instant = PG_GETARG_TIMESTAMPTZ(0);
 	check_instant(line, instant);
 	(void) sf_register_find(line, true, &origin);
 	moved = sf_line_move(line, origin, instant);
@@ -112,7 +118,7 @@ Datum
 snowflake_set_floor(PG_FUNCTION_ARGS)
 {
 	PreventCommandDuringRecovery("snowflake_set_floor()");
-	set_floor(SF_LINE_BIGINT, PG_GETARG_TIMESTAMPTZ(0));
+	set_floor(SF_LINE_BIGINT, fcinfo);
 	PG_RETURN_VOID();
 }
 
@@ -120,6 +126,6 @@ Datum
 sno_set_floor(PG_FUNCTION_ARGS)
 {
 	PreventCommandDuringRecovery("sno_set_floor()");
-	set_floor(SF_LINE_SNO, PG_GETARG_TIMESTAMPTZ(0));
+	set_floor(SF_LINE_SNO, fcinfo);
 	PG_RETURN_VOID();
 }

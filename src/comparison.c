@@ -102,6 +102,14 @@ sf_compares_time(OpExpr *operator)
 		(timestamp_call(linitial(operator->args)) || timestamp_call(lsecond(operator->args)));
 }
 
+Var *
+sf_column(Node *expression)
+{
+	while (expression && IsA(expression, RelabelType))
+		expression = (Node *) ((RelabelType *) expression)->arg;
+	return expression && IsA(expression, Var) ? (Var *) expression : NULL;
+}
+
 /* What IDs a call works with.  Returns false if their layout is not known now. */
 static bool
 layout_of_call(FuncExpr *call, SfComparison *comparison)
@@ -194,7 +202,7 @@ sf_match_comparison(OpExpr *operator, SfComparison *comparison)
 		if (call)
 			break;
 	}
-	if (call == NULL || !IsA(linitial(call->args), Var))
+	if (call == NULL || sf_column(linitial(call->args)) == NULL)
 		return false;
 	family = lookup_type_cache(TIMESTAMPTZOID, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 	if (!op_in_opfamily(operator->opno, family))
@@ -206,6 +214,7 @@ sf_match_comparison(OpExpr *operator, SfComparison *comparison)
 		return false;
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	comparison->id = linitial(call->args);
+	comparison->id_type = exprType((Node *) comparison->id);
 	comparison->function = call->funcid;
 	comparison->instant = as_timestamptz(other, types[1 - side]);
 	return comparison->instant && is_worth_it(comparison->strategy, other) &&

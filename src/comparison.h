@@ -15,7 +15,8 @@
 /* A comparison of the time of an ID, a column, with an instant. */
 typedef struct SfComparison
 {
-	Var		   *id;
+	Expr	   *id;				/* relabelled, if it is of a domain */
+	Oid			id_type;		/* bigint or sno */
 	StrategyNumber strategy;	/* as if the call were on the left */
 	Node	   *instant;		/* a timestamptz; if a constant, not null */
 	Oid			function;		/* the one that gives the time */
@@ -26,6 +27,12 @@ typedef struct SfComparison
 
 /* Whether an operator compares the time of an ID with anything. */
 extern bool sf_compares_time(OpExpr *operator);
+
+/*
+ * The column that an expression is, of whatever type; NULL if it is anything else.
+ * One of a domain is read as the type below it without a change of its value.
+ */
+extern Var *sf_column(Node *expression);
 
 /*
  * Whether an operator is a comparison that is worth replacing, and which one.

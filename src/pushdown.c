@@ -20,6 +20,10 @@
  * nothing of times.  If t is a constant, so is the bound; else the bound is a
  * call of the immutable function, which the planner turns into a constant as
  * soon as t is one to it.
+ *
+ * A column of a domain over bigint or sno is relabelled as the type below it, and
+ * stays so, since that is how the parser writes comparisons of such a column: the
+ * planner finds indexes, partitions and constraints on it.
  */
 #include "postgres.h"
 
@@ -46,11 +50,11 @@ static planner_hook_type prev_planner = NULL;
 static Expr *
 compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
 {
-	Oid			type = comparison->id->vartype;
+	Oid			type = comparison->id_type;
 	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 	Oid			operator = get_opfamily_member(family, type, type, (int16) strategy);
 	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
-													 copyObject((Expr *) comparison->id),
+													 copyObject(comparison->id),
 													 bound, InvalidOid, InvalidOid);
 
 	set_opfuncid(comparing);
@@ -61,7 +65,7 @@ static Const *
 bound_constant(const SfComparison *comparison, TimestampTz instant)
 {
 	if (comparison->is_sno)
-		return makeConst(comparison->id->vartype, -1, InvalidOid, SF_SNO_SIZE,
+		return makeConst(comparison->id_type, -1, InvalidOid, SF_SNO_SIZE,
 						 sf_sno_result(sf_sno_boundary(instant)), false, false);
 	return makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
 					 Int64GetDatum(sf_layout_boundary(&comparison->layout, instant)),
@@ -106,7 +110,7 @@ bound_call(const SfComparison *comparison, Node *instant)
 	}
 	if (!OidIsValid(function))
 		return NULL;
-	return (Expr *) makeFuncExpr(function, comparison->id->vartype, arguments,
+	return (Expr *) makeFuncExpr(function, comparison->id_type, arguments,
 								 InvalidOid, comparison->is_sno ? InvalidOid : DEFAULT_COLLATION_OID,
 								 COERCE_EXPLICIT_CALL);
 }

@@ -16,6 +16,7 @@
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
+#include "comparison.h"
 #include "time_index.h"
 
 /* Whether an expression calls a function, of the given OID. */
@@ -109,13 +110,13 @@ cte_query(const SfQueryLevel *level, const RangeTblEntry *entry)
 bool
 sf_has_time_index(Node *column, const SfQueryLevel *level, Oid function)
 {
-	Var		   *var = (Var *) column;
+	Var		   *var = sf_column(column);
 	RangeTblEntry *entry;
 	SfQueryLevel inner = {0};
 
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
-	if (column == NULL || !IsA(column, Var) || var->varattno <= 0)
+	if (var == NULL || var->varattno <= 0)
 		return false;
 	level = level_up(level, var->varlevelsup);
 	entry = rt_fetch(var->varno, level->query->rtable);

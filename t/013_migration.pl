@@ -80,6 +80,11 @@ value(q{
 	SELECT snowflake_create_partitions('visits', date_trunc('month', now()), now() + interval '2 months', '1 month');
 	SELECT snowflake_adopt('visits', 'id');
 	INSERT INTO visits (page) VALUES ('c'), ('d');
+	CREATE DOMAIN click_id AS sno;
+	CREATE TABLE clicks (id click_id PRIMARY KEY) PARTITION BY RANGE (id);
+	SELECT snowflake_create_partitions('clicks', date_trunc('month', now()), now() + interval '2 months', '1 month');
+	SELECT snowflake_adopt('clicks', 'id');
+	INSERT INTO clicks DEFAULT VALUES;
 	DROP TABLE before;
 });
 my $other = snowflake_server('other', 'snowflake.machine_id = 4');
@@ -102,6 +107,11 @@ for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])
 	is( $to->safe_psql($database,
 			"INSERT INTO visits (page) VALUES ('e') RETURNING id > (SELECT max(id) FROM visits), snowflake_machine_id(id)"),
 		"t|$machine_id", "$name: new rows get IDs of the server");
+	is( $to->safe_psql($database, 'INSERT INTO clicks DEFAULT VALUES RETURNING id > (SELECT min(id) FROM clicks), sno_partition(id)'),
+		"t|$machine_id", "$name: of type sno as well");
+	is( $to->safe_psql($database, 'SELECT min(id) FROM clicks'), value('SELECT min(id) FROM clicks'), "$name: and clicks has its rows");
+	is( $to->safe_psql($database, "SET timezone = 'UTC'; SELECT count(*) FROM snowflake_create_partitions('clicks', date_trunc('month', now()), now() + interval '2 months', '1 month')"),
+		'0', "$name: and its partitions");
 	is( $to->safe_psql($database, q{
 			SELECT count(*), count(pg_get_serial_sequence(attrelid::regclass::text, 'id')) FROM pg_attribute
 			JOIN pg_attrdef ON (adrelid, adnum) = (attrelid, attnum)
