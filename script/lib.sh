@@ -48,11 +48,39 @@ copy_checkout() {
 	trap clean_up EXIT
 	chmod 755 "$work"
 	mkdir "$work/tree"
-	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]' \
-		--exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/node_modules -cf - . | tar -C "$work/tree" -xf -
+	pack_checkout | tar -C "$work/tree" -xf -
 }
 
-clean_up() {
+pack_checkout() {
+	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]' \
+		--exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/node_modules -cf - .
+}
+
+# A copy that is kept, with what was built in it, for the next call: there is one for each checkout
+# and installation.  Files have the times of the checkout, so that make builds what has changed.
+keep_checkout() {
+	local name
+
+	name=$(printf '%s %s' "$top" "$PG_CONFIG" | cksum | cut -d ' ' -f 1)
+	work=${TMPDIR:-/tmp}/snowflake-kept.$(id -u).$name
+	mkdir -p -m 755 "$work/tree"
+	[ -O "$work" ] && [ ! -L "$work" ] || die "$work belongs to another user: remove it."
+	exec 9> "$work/lock"
+	flock -n 9 || die "Another test runs in $work."
+	trap stop_kept EXIT
+	stop_kept
+	find "$work/tree" ! -type d ! -name '*.o' ! -name '*.d' ! -name '*.so' ! -path '*/test/unit/test_*' -delete
+	pack_checkout | tar -C "$work/tree" -xf -
+}
+
+# Stop the servers of a kept copy, take it from their owner, and remove all but the copy.
+stop_kept() {
+	stop_servers
+	[ "$(id -u)" != 0 ] || chown -R root "$work"
+	find "$work" -mindepth 1 -maxdepth 1 ! -name tree ! -name lock -exec rm -rf {} +
+}
+
+stop_servers() {
 	local data
 
 	for data in "$work"/*/data; do
@@ -60,6 +88,12 @@ clean_up() {
 			as_owner "$bindir/pg_ctl" -D "$data" -m immediate stop > /dev/null 2>&1 || true
 		fi
 	done
+}
+
+clean_up() {
+	# shellcheck disable=SC2046
+	kill $(jobs -p) 2> /dev/null
+	stop_servers
 	rm -rf "$work"
 }
 
@@ -129,13 +163,29 @@ show_unfinished() {
 	done
 }
 
-# stage NAME COMMAND...: run a group of tests and count the lines of its output
-# that report one: TAP's, and those of pg_regress before 16.
+# stage NAME COMMAND...: run a group of tests, and report.
 stage() {
-	local name=$1 status=0 good bad seconds=$SECONDS
+	begin_stage "$@"
+	end_stage "$1"
+}
+
+declare -A stage_pid stage_began
+
+# begin_stage NAME COMMAND...: run a group of tests in the background.
+begin_stage() {
+	local name=$1
 	shift
+	stage_began[$name]=$SECONDS
+	"$@" > "$work/$name.log" 2>&1 &
+	stage_pid[$name]=$!
+}
+
+# end_stage NAME: wait for it, and count the lines of its output that report a test: TAP's, and
+# those of pg_regress before 16.
+end_stage() {
+	local name=$1 status=0 good bad
 	printf '%-24s' "$name"
-	"$@" > "$work/$name.log" 2>&1 || status=$?
+	wait "${stage_pid[$name]}" || status=$?
 	good=$(grep -aviE '# skip' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
 	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED)' "$work/$name.log")
 	if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
@@ -149,7 +199,7 @@ stage() {
 	fi
 	passed=$((passed + good))
 	failed=$((failed + bad))
-	say "$good passed, $bad failed ($((SECONDS - seconds)) s)"
+	say "$good passed, $bad failed ($((SECONDS - stage_began[$name])) s)"
 	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
