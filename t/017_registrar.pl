@@ -225,7 +225,7 @@ $documented->stop;
 my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, 0, '1 min', clock_timestamp(), '', 0";
 my $ticks = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=20';
 $registry->safe_psql('postgres', 'CREATE DATABASE slow');
-$registry->safe_psql('slow', 'CREATE EXTENSION snowflake_registry');
+$fleet->make_registry('slow');
 is($registry->safe_psql('slow', sprintf("SELECT machine_id FROM snowflake_registry.claim($another)", $ticks)), '0', 'somebody has machine ID 0');
 my $slow = $fleet->server('slow', lines => [ "snowflake.layout = '$ticks'",
 		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=slow'" ]);
@@ -259,7 +259,7 @@ $far->stop;
 # Without bits for a machine ID there is one server that issues IDs at a time.
 my @layout = ("snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 sequence=12'");
 $registry->safe_psql('postgres', 'CREATE DATABASE single');
-$registry->safe_psql('single', 'CREATE EXTENSION snowflake_registry');
+$fleet->make_registry('single');
 push @layout, "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=single'";
 my $single = $fleet->server('single', lines => [ @layout, 'snowflake.machine_id = 9' ]);
 is($single->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'a layout without machine bits');
@@ -280,7 +280,7 @@ $alone->stop;
 
 # A machine ID that is no partition.
 $registry->safe_psql('postgres', 'CREATE DATABASE wide');
-$registry->safe_psql('wide', 'CREATE EXTENSION snowflake_registry');
+$fleet->make_registry('wide');
 my $wide = $fleet->server('wide', lines => [ 'snowflake.machine_id = 65536',
 		"snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=20 sequence=2'",
 		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=wide'" ]);
