@@ -404,15 +404,22 @@ RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_tim
 COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, timestamptz) IS
 'whether a machine ID that was leased can be leased to a caller with this clock; used by other functions';
 
--- Of so many numbers from 0, one more than there are rows, one has no row.
+/*
+ * Rows are numbered from 0: a machine ID above the number of its row has a gap before it.
+ * No row after the first free one is read, so that machine IDs that were leased in large
+ * numbers, and are free again, do not make claims slow.
+ */
 CREATE FUNCTION snowflake_registry.smallest_free(ids bigint, clock timestamptz) RETURNS integer
 LANGUAGE SQL VOLATILE
 RETURN (
 	SELECT id::integer
-	FROM generate_series(0, least(ids - 1, (SELECT count(*) FROM snowflake_registry.machine))) id
-		LEFT JOIN snowflake_registry.machine m ON m.machine_id = id
-	WHERE m.machine_id IS NULL OR snowflake_registry.is_free(m, clock)
-	ORDER BY id LIMIT 1);
+	FROM coalesce(
+		(SELECT r.number
+		FROM (SELECT m, m.machine_id, row_number() OVER (ORDER BY m.machine_id) - 1 AS number FROM snowflake_registry.machine m) r
+		WHERE r.machine_id > r.number OR snowflake_registry.is_free(r.m, clock)
+		ORDER BY r.machine_id LIMIT 1),
+		(SELECT count(*) FROM snowflake_registry.machine)) id
+	WHERE id < ids);
 
 COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
 'smallest machine ID below a number that can be leased to a caller with this clock, or null; used by other functions';

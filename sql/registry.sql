@@ -557,6 +557,24 @@ SELECT snowflake_registry.accept_layout(machine_bits => 2);
 SELECT snowflake_registry.accept_layout(repeat('x', 257), 2);
 SELECT snowflake_registry.accept_layout('tiny', 32);
 SELECT layout, machine_bits FROM snowflake_registry.status;
+-- many machine IDs that were leased, and are free again, are not all read by the next claim
+TRUNCATE snowflake_registry.machine;
+INSERT INTO snowflake_registry.machine
+SELECT id, NULL, '', now() - interval '2 minutes', now() - interval '1 minute', 0, now(), now(), '0' FROM generate_series(0, 20000) id;
+SELECT snowflake_registry.accept_layout('wide', 20);
+VACUUM ANALYZE snowflake_registry.machine;
+BEGIN;
+SELECT id, refusal FROM claim('a', layout => 'wide', machine_bits => 20);
+SELECT id, refusal FROM claim('b', layout => 'wide', machine_bits => 20);
+SELECT seq_tup_read + idx_tup_fetch < 1000 AS few_are_read FROM pg_stat_xact_user_tables WHERE relid = 'snowflake_registry.machine'::regclass;
+COMMIT;
+-- none is free but one in the middle; and one after all
+UPDATE snowflake_registry.machine SET lease_until = now() + interval '1 hour';
+DELETE FROM snowflake_registry.machine WHERE machine_id = 12345;
+SELECT id, refusal FROM claim('c', layout => 'wide', machine_bits => 20);
+SELECT id, refusal FROM claim('d', layout => 'wide', machine_bits => 20);
+TRUNCATE snowflake_registry.machine;
+SELECT snowflake_registry.accept_layout('tiny', 2);
 DROP FUNCTION ns;
 
 -- every object is described

@@ -220,6 +220,20 @@ is($documented->safe_psql('postgres', "SELECT lease_until > now() + interval '59
 fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
 $documented->stop;
 
+# A new registry, of which nobody has said that it is the first one.
+$registry->safe_psql('postgres', 'CREATE DATABASE undeclared');
+$registry->safe_psql('undeclared', 'CREATE EXTENSION snowflake_registry');
+my $undeclared = $fleet->server('undeclared',
+	lines => [ "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=undeclared'" ]);
+$fleet->wait_for_state($undeclared, 'refused');
+fails_with($undeclared, $nextval, '55000', qr/the registry leases no machine ID to this server/,
+	qr/DETAIL:  the registry is new, and snowflake_registry\.declare_first\(\) was not called: no new span starts before 20/);
+$registry->safe_psql('undeclared', 'SELECT snowflake_registry.declare_first()');
+$undeclared->reload;
+$fleet->wait_for_state($undeclared, 'held');
+is($undeclared->psql('postgres', $nextval), 0, 'a server leases from a registry that is declared the first one');
+$undeclared->stop;
+
 # The machine ID changes to a smaller one in the middle of a tick, and of a session: its IDs
 # increase all the same.
 my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, 0, '1 min', clock_timestamp(), '', 0";
