@@ -24,8 +24,9 @@
  * promoted that had not received all, the database is restored, files are put back.
  * Each grant has a number, greater than those before.  The registry sees that it may have
  * lost grants when it is on another timeline, in another cluster or in another database
- * than before, or when a server knows of a grant that is not stored.  Then it makes a
- * fence, which is
+ * than before, or when a server knows of a grant that is not stored.  A registry that is
+ * new may have lost all grants, those of a registry that was dropped, unless its owner
+ * says that it is the first one.  In all these cases it makes a fence, which is
  *
  * - an instant, before which no new span starts.  A grant ends at most max_lease after
  *   the later of two clocks that are within max_skew of each other, so that all that was
@@ -40,6 +41,11 @@
  * That needs a former registry that grants nothing any more, and a clock of the registry
  * that differs from the former one's by no more than max_skew.  Where files are put back
  * nothing is noticed until a server comes that knows more: use snowflake_registry.fence().
+ *
+ * Servers are trusted to use what they were granted, and nothing else.  A server that lies
+ * can make others wait, by taking machine IDs or by causing fences.  Each number, time and
+ * text that a server sends is bounded, so that its effects end soon after the calls do:
+ * docs/security.md lists the bounds.
  *
  * An answer counts when its transaction has committed, not when the row has been read.
  * The commit waits for WAL, and for the synchronous standbys if there are any.
@@ -73,11 +79,12 @@ CREATE TABLE snowflake_registry.config (
 	fence timestamptz NOT NULL DEFAULT '-infinity',
 	fenced_grant bigint NOT NULL DEFAULT 0 CHECK (fenced_grant <= grants),
 	incarnation text,
+	is_new boolean NOT NULL DEFAULT false,
 	CHECK ((layout IS NULL) = (machine_bits IS NULL))
 );
 
 COMMENT ON TABLE snowflake_registry.config IS
-'the one row of what holds for all machine IDs; the layout is that of the first claim; grants is the number of the last grant; incarnation is where the registry was last seen, null if it has lost grants and has yet to make a fence';
+'the one row of what holds for all machine IDs; the layout is that of the first claim; grants is the number of the last grant; incarnation is where the registry was last seen, null if it has yet to make a fence; is_new is true until the first grant, or the first sign of an earlier registry';
 
 CREATE TABLE snowflake_registry.machine (
 	machine_id integer PRIMARY KEY CHECK (machine_id >= 0),
@@ -166,9 +173,35 @@ RETURN concat_ws('/',
 COMMENT ON FUNCTION snowflake_registry.current_incarnation() IS
 'cluster, timeline, database and table that this is; used by other functions';
 
+-- How far after the present a grant of any registry with these limits can end.
+CREATE FUNCTION snowflake_registry.longest_span(config snowflake_registry.config) RETURNS interval
+LANGUAGE SQL IMMUTABLE
+RETURN snowflake_registry.exactly(config.max_lease + 2 * config.max_skew);
+
+COMMENT ON FUNCTION snowflake_registry.longest_span(snowflake_registry.config) IS
+'how far after the present a grant can end: max_lease and two times max_skew; used by other functions';
+
+/*
+ * No registry has numbered a grant above the nanoseconds since 1970.  Grants add one each,
+ * and a fence adds 10^12 at most: that is room for a million fences, and for one more every
+ * 17 minutes.  At the limit, fences add less, and grants still have room: even thousands of
+ * them a second are far slower than the limit, and after 2255, when it stops rising, there
+ * are 2 * 10^17 numbers left.
+ *
+ * So a server can know of a number far above those stored, after many fences were lost.
+ * But a server that lies cannot use up the numbers, however often it calls.
+ */
+CREATE FUNCTION snowflake_registry.grant_limit() RETURNS bigint
+LANGUAGE SQL VOLATILE
+RETURN least(extract(epoch FROM clock_timestamp()) * 1000000000, 9000000000000000000)::bigint;
+
+COMMENT ON FUNCTION snowflake_registry.grant_limit() IS
+'number that no fence has raised the numbers of grants above; used by other functions';
+
 /*
  * The leap is more than can have been granted in what was lost, so that the numbers that
- * come are above those, too.
+ * come are above those, too.  Near the limit it is less: then a number that was lost can be
+ * above the fence, and causes another one.
  */
 CREATE FUNCTION snowflake_registry.make_fence(until timestamptz, known bigint) RETURNS snowflake_registry.config
 LANGUAGE plpgsql VOLATILE
@@ -179,18 +212,18 @@ DECLARE
 	config snowflake_registry.config;
 BEGIN
 	UPDATE snowflake_registry.config c
-	SET fence = greatest(c.fence,
-			coalesce(until, clock_timestamp() + snowflake_registry.exactly(c.max_lease + 2 * c.max_skew))),
-		grants = greatest(c.grants, known) + leap,
-		fenced_grant = greatest(c.grants, known) + leap,
-		incarnation = snowflake_registry.current_incarnation()
+	SET fence = greatest(c.fence, coalesce(until, clock_timestamp() + snowflake_registry.longest_span(c))),
+		grants = greatest(c.grants, known, least(greatest(c.grants, known) + leap, snowflake_registry.grant_limit())),
+		incarnation = snowflake_registry.current_incarnation(),
+		is_new = c.is_new AND c.incarnation IS NULL
 	RETURNING * INTO config;
+	UPDATE snowflake_registry.config c SET fenced_grant = c.grants RETURNING * INTO config;
 	RETURN config;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.make_fence(timestamptz, bigint) IS
-'lets no span start before an instant, null for the one that all grants that may have been lost end before; used by other functions';
+'lets no span start before an instant, null for the one that all grants that may have been lost end before; only the first fence leaves a registry new; used by other functions';
 
 /*
  * The beginning of all that changes something: waits for its turn, and sees whether grants
@@ -210,6 +243,9 @@ COMMENT ON FUNCTION snowflake_registry.make_fence(timestamptz, bigint) IS
  *
  * What time it is is not known where clocks differ, or where the caller has not told its
  * own (skew is null).  Then the fence is left to the next call: nothing is granted before.
+ *
+ * A new registry has no incarnation, so that the first call makes a fence.  A caller that
+ * knows of a grant shows that there was a registry before.
  */
 CREATE FUNCTION snowflake_registry.enter(skew interval, known bigint, token uuid, machine_id integer)
 RETURNS snowflake_registry.config
@@ -229,15 +265,22 @@ BEGIN
 	END IF;
 	SELECT * INTO config FROM snowflake_registry.config FOR UPDATE;
 	IF NOT FOUND THEN
-		INSERT INTO snowflake_registry.config (incarnation) VALUES (snowflake_registry.current_incarnation())
-		ON CONFLICT DO NOTHING;
+		INSERT INTO snowflake_registry.config (is_new) VALUES (true) ON CONFLICT DO NOTHING;
 		SELECT * INTO config FROM snowflake_registry.config FOR UPDATE;
+	END IF;
+	PERFORM snowflake_registry.require(known <= greatest(config.grants, snowflake_registry.grant_limit()),
+		'known must not be above the number of any grant that can have been made');
+	IF config.is_new AND known > 0 THEN
+		UPDATE snowflake_registry.config SET is_new = false RETURNING * INTO config;
 	END IF;
 
 	SELECT min(m.grant_number) INTO stored FROM snowflake_registry.machine m
 	WHERE m.token = enter.token OR m.machine_id = enter.machine_id;
 	stored := coalesce(stored, CASE WHEN machine_id IS NULL THEN config.grants ELSE 0 END);
 	is_lost := known > greatest(stored, config.fenced_grant);
+	IF is_lost THEN
+		RAISE LOG 'role "%" knows of grant %, which is not stored', session_user, known;
+	END IF;
 	IF is_lost OR config.incarnation IS DISTINCT FROM snowflake_registry.current_incarnation() THEN
 		IF snowflake_registry.distance(skew) <= config.max_skew THEN
 			RETURN snowflake_registry.make_fence(NULL, known);
@@ -284,6 +327,7 @@ BEGIN
 		'lease must be above 0 and at most 365 days');
 	PERFORM snowflake_registry.require(isfinite(clock), 'clock must be a finite time');
 	PERFORM snowflake_registry.require(holder IS NOT NULL, 'holder must not be null');
+	PERFORM snowflake_registry.require(length(holder) <= 256, 'holder must have at most 256 characters');
 	PERFORM snowflake_registry.check_known(known);
 END
 $$;
@@ -291,14 +335,27 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.check_call(uuid, interval, timestamptz, text, bigint) IS
 'raises invalid_parameter_value for a malformed claim or renewal; used by other functions';
 
--- The limit leaves room for the numbers to come.
+-- What it must not be above is known when the registry is locked.
 CREATE FUNCTION snowflake_registry.check_known(known bigint) RETURNS void
 LANGUAGE SQL
-RETURN snowflake_registry.require(known BETWEEN 0 AND 9000000000000000000,
-	'known must be from 0 to 9000000000000000000');
+RETURN snowflake_registry.require(known >= 0, 'known must be 0 or above');
 
 COMMENT ON FUNCTION snowflake_registry.check_known(bigint) IS
-'raises invalid_parameter_value for what is not the number of a grant, or 0; used by other functions';
+'raises invalid_parameter_value for a number below 0, or none; used by other functions';
+
+CREATE FUNCTION snowflake_registry.check_layout(layout text, machine_bits integer) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM snowflake_registry.require(layout IS NOT NULL, 'layout must not be null');
+	PERFORM snowflake_registry.require(length(layout) <= 256, 'layout must have at most 256 characters');
+	PERFORM snowflake_registry.require(machine_bits BETWEEN 0 AND 31, 'machine_bits must be from 0 to 31');
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_registry.check_layout(text, integer) IS
+'raises invalid_parameter_value for a malformed layout, or none; used by other functions';
 
 /*
  * The end that is stored is never moved back here, whatever is asked for.  A token holds
@@ -314,7 +371,7 @@ DECLARE
 	number bigint;
 	answer snowflake_registry.answer;
 BEGIN
-	UPDATE snowflake_registry.config c SET grants = c.grants + 1 RETURNING c.grants INTO number;
+	UPDATE snowflake_registry.config c SET grants = c.grants + 1, is_new = false RETURNING c.grants INTO number;
 	UPDATE snowflake_registry.machine m SET token = NULL WHERE m.token = new_token AND m.machine_id <> id;
 	INSERT INTO snowflake_registry.machine AS m
 	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(), clock_timestamp(), new_skew)
@@ -347,24 +404,37 @@ RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_tim
 COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, timestamptz) IS
 'whether a machine ID that was leased can be leased to a caller with this clock; used by other functions';
 
--- Of so many numbers from 0, one more than there are rows, one has no row.
+/*
+ * Rows are numbered from 0: a machine ID above the number of its row has a gap before it.
+ * No row after the first free one is read, so that machine IDs that were leased in large
+ * numbers, and are free again, do not make claims slow.
+ */
 CREATE FUNCTION snowflake_registry.smallest_free(ids bigint, clock timestamptz) RETURNS integer
 LANGUAGE SQL VOLATILE
 RETURN (
 	SELECT id::integer
-	FROM generate_series(0, least(ids - 1, (SELECT count(*) FROM snowflake_registry.machine))) id
-		LEFT JOIN snowflake_registry.machine m ON m.machine_id = id
-	WHERE m.machine_id IS NULL OR snowflake_registry.is_free(m, clock)
-	ORDER BY id LIMIT 1);
+	FROM coalesce(
+		(SELECT r.number
+		FROM (SELECT m, m.machine_id, row_number() OVER (ORDER BY m.machine_id) - 1 AS number FROM snowflake_registry.machine m) r
+		WHERE r.machine_id > r.number OR snowflake_registry.is_free(r.m, clock)
+		ORDER BY r.machine_id LIMIT 1),
+		(SELECT count(*) FROM snowflake_registry.machine)) id
+	WHERE id < ids);
 
 COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
 'smallest machine ID below a number that can be leased to a caller with this clock, or null; used by other functions';
 
-CREATE FUNCTION snowflake_registry.refuse_fenced(fence timestamptz) RETURNS snowflake_registry.answer
+CREATE FUNCTION snowflake_registry.refuse_fenced(config snowflake_registry.config) RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
-RETURN snowflake_registry.refuse(format('the registry was moved or restored: no new span starts before %s', fence), fence);
+RETURN CASE
+	WHEN config.is_new THEN
+		snowflake_registry.refuse(format('the registry is new, and snowflake_registry.declare_first() was not called: '
+			'no new span starts before %s', config.fence), config.fence)
+	ELSE
+		snowflake_registry.refuse(format('the registry was moved or restored: no new span starts before %s', config.fence), config.fence)
+END;
 
-COMMENT ON FUNCTION snowflake_registry.refuse_fenced(timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.refuse_fenced(snowflake_registry.config) IS
 'answer to who has to wait for the fence; used by other functions';
 
 CREATE FUNCTION snowflake_registry.refuse_taken(id integer) RETURNS snowflake_registry.answer
@@ -413,8 +483,7 @@ DECLARE
 	id integer;
 BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
-	PERFORM snowflake_registry.require(layout IS NOT NULL, 'layout must not be null');
-	PERFORM snowflake_registry.require(machine_bits BETWEEN 0 AND 31, 'machine_bits must be from 0 to 31');
+	PERFORM snowflake_registry.check_layout(layout, machine_bits);
 	ids := 1::bigint << machine_bits;
 	PERFORM snowflake_registry.require(wanted IS NULL OR wanted >= 0 AND wanted < ids,
 		format('wanted must be from 0 to %s, or null', ids - 1));
@@ -441,7 +510,7 @@ BEGIN
 	END IF;
 
 	IF config.fence > least(clock_timestamp(), clock) THEN
-		RETURN snowflake_registry.refuse_fenced(config.fence);
+		RETURN snowflake_registry.refuse_fenced(config);
 	ELSIF wanted IS NULL THEN
 		id := snowflake_registry.smallest_free(ids, clock);
 		IF id IS NULL THEN
@@ -503,13 +572,13 @@ BEGIN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
 			RETURN snowflake_registry.refuse(format('this span of machine ID %s is not held under this token', machine_id));
 		END IF;
-	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.exactly(config.max_lease + 2 * config.max_skew)
+	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.longest_span(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN
 		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s', machine_id, lease_until));
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
 	ELSE
-		RETURN snowflake_registry.refuse_fenced(config.fence);
+		RETURN snowflake_registry.refuse_fenced(config);
 	END IF;
 	RETURN snowflake_registry.give(machine_id, token, holder, lease_from, new_until, skew);
 END
@@ -521,8 +590,9 @@ COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timesta
 /*
  * It does not matter which span of the caller the row has, since all IDs are before
  * used_until.  That can be far after lease_until, where a server's line was ahead of its
- * clock; then the span was used to its end.  The end is moved forth only as far as a fence,
- * before which may be a renewal that was lost.
+ * clock; then the span was used to its end.  The end is moved forward only as far as a
+ * renewal can reach that was lost: to the fence, or to the end of the longest span if the
+ * fence was set later than that by hand.
  */
 CREATE FUNCTION snowflake_registry.release(token uuid, used_until timestamptz, known bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -537,7 +607,8 @@ BEGIN
 	config := snowflake_registry.enter(NULL, known, token, NULL);
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
-		lease_until = greatest(m.lease_from, least(used_until, greatest(m.lease_until, config.fence))),
+		lease_until = greatest(m.lease_from, least(used_until, greatest(m.lease_until,
+			least(config.fence, clock_timestamp() + snowflake_registry.longest_span(config))))),
 		seen_at = clock_timestamp()
 	WHERE m.token = release.token;
 END
@@ -567,8 +638,37 @@ COMMENT ON FUNCTION snowflake_registry.admit(regrole) IS
 'lets a role claim, renew and release, and nothing else; for the owner of the registry';
 
 /*
+ * A new registry has made a fence for the grants of one before it.  Only that is lifted:
+ * where a grant was made, a server knows of one, or the registry has moved, it is not new.
+ * No grant has been numbered, so the numbers start from 1, and a server that knows of a
+ * grant after all is noticed.
+ */
+CREATE FUNCTION snowflake_registry.declare_first() RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	config snowflake_registry.config;
+BEGIN
+	config := snowflake_registry.enter('0', 0, NULL, NULL);
+	IF config.is_new THEN
+		UPDATE snowflake_registry.config SET fence = '-infinity', fenced_grant = 0, grants = 0, is_new = false;
+	ELSIF config.fence > clock_timestamp() THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = 'the registry cannot be declared the first one',
+			DETAIL = format('Grants might have been lost, which all end before %s.', config.fence),
+			HINT = 'Wait until then.  If you know that no grant was lost, use snowflake_registry.lift_fence().';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_registry.declare_first() IS
+'tells a new registry that no other one has leased machine IDs to the same servers before it, so that it leases at once.  Does nothing if there is no fence.  Raises object_not_in_prerequisite_state if there is one for another reason';
+
+/*
  * A fence is to be after all grants that may be lost, also those that were made by what was
- * configured before.
+ * configured before.  The limits of a registry before a new one are at least what this one
+ * is given: its fence is moved forward with them.
  */
 CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL, max_skew interval DEFAULT NULL)
 RETURNS void
@@ -594,12 +694,15 @@ BEGIN
 			DETAIL = format('The last lease ends at %s.', last_end),
 			HINT = 'Let the servers ask for shorter leases first, and wait until the longer ones have ended.';
 	END IF;
-	UPDATE snowflake_registry.config SET max_lease = configure.max_lease, max_skew = configure.max_skew;
+	UPDATE snowflake_registry.config c SET max_lease = configure.max_lease, max_skew = configure.max_skew
+	RETURNING * INTO config;
+	UPDATE snowflake_registry.config c
+	SET fence = greatest(c.fence, clock_timestamp() + snowflake_registry.longest_span(config)) WHERE c.is_new;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.configure(interval, interval) IS
-'sets the longest lease, and how far the clock of a server may be off; null keeps what is set.  Raises object_not_in_prerequisite_state where a lease is longer than it would allow, invalid_parameter_value out of range.  A failover that loses the change to something greater needs a fence by hand';
+'sets the longest lease, and how far the clock of a server may be off; null keeps what is set.  Raises object_not_in_prerequisite_state where a lease is longer than it would allow, invalid_parameter_value out of range.  A failover that loses the change to something greater needs a fence by hand.  The fence of a new registry is moved forward';
 
 /*
  * The minute is the most that a server's IDs may be ahead of its clock.
@@ -653,25 +756,28 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM snowflake_registry.enter('0', 0, NULL, NULL);
-	UPDATE snowflake_registry.config SET fence = '-infinity', fenced_grant = 0;
+	UPDATE snowflake_registry.config SET fence = '-infinity', fenced_grant = 0, is_new = false;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.lift_fence() IS
 'tells the registry that it has lost no grant, as after the promotion of a synchronous standby: what it has stored holds, and there is no fence';
 
-CREATE FUNCTION snowflake_registry.accept_layout() RETURNS void
+CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL, machine_bits integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+	IF layout IS NOT NULL OR machine_bits IS NOT NULL THEN
+		PERFORM snowflake_registry.check_layout(layout, machine_bits);
+	END IF;
 	PERFORM snowflake_registry.enter('0', 0, NULL, NULL);
-	UPDATE snowflake_registry.config SET layout = NULL, machine_bits = NULL;
+	UPDATE snowflake_registry.config SET layout = accept_layout.layout, machine_bits = accept_layout.machine_bits;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.accept_layout() IS
-'lets the next claim say which layout the registry is for; IDs of two layouts can be equal';
+COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
+'sets the layout that the registry is for, and its bits for the machine ID; without arguments the next claim sets them.  IDs of two layouts can be equal.  Raises invalid_parameter_value out of range';
 
 CREATE VIEW snowflake_registry.machines AS
 SELECT machine_id, holder,

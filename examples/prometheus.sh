@@ -12,6 +12,7 @@ port=$((20000 + $$ % 10000))
 trap 'kill "$exporter" 2> /dev/null; rm -f "$log"' EXIT
 
 psql -Xqc "CREATE EXTENSION snowflake_registry"
+psql -Xqc "SELECT snowflake_registry.declare_first()" > /dev/null
 psql -Xqc "SELECT snowflake_registry.claim(gen_random_uuid(), 'twitter', 10, NULL, '1 minute', clock_timestamp(), 'somebody', 0)" > /dev/null
 psql -Xqc "SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)" > /dev/null
 

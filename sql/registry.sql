@@ -41,7 +41,87 @@ SELECT a.server AS a, b.server AS b
 FROM said a JOIN said b ON a.n < b.n AND (a.answer).machine_id = (b.answer).machine_id AND a.server <> b.server
     AND (a.answer).lease_from < (b.answer).lease_until AND (b.answer).lease_from < (a.answer).lease_until;
 
+-- a registry that is new may have had another one before it: new servers wait until the
+-- grants of that have ended
+SELECT * FROM snowflake_registry.status;
+SELECT * FROM claim('a');
+SELECT fence - clock_timestamp() BETWEEN '1 hour 15 s' AND '1 hour 20 s' AS max_lease_and_two_skews, grants FROM snowflake_registry.status;
+SELECT * FROM claim('b', wanted => 1);
+-- limits that are set meanwhile are those of the other one, too
+SELECT snowflake_registry.configure(max_lease => '2 hours');
+SELECT fence - clock_timestamp() BETWEEN '2 hours 15 s' AND '2 hours 20 s' AS moved FROM snowflake_registry.status;
+SELECT snowflake_registry.configure(max_lease => '1 hour');
+SELECT fence - clock_timestamp() BETWEEN '2 hours 15 s' AND '2 hours 20 s' AS stays FROM snowflake_registry.status;
+-- an administrator's word that there was none; once more, it does nothing
+SELECT snowflake_registry.declare_first();
+SELECT fence, grants FROM snowflake_registry.status;
+SELECT snowflake_registry.declare_first();
+SELECT id, grant_number FROM claim('a');
+SELECT snowflake_registry.declare_first();
+SELECT machine_id, state FROM snowflake_registry.machines;
+-- a fence that is there for another reason is not lifted by it
+SELECT snowflake_registry.fence() > now() AS fenced;
+\set VERBOSITY terse
+SELECT snowflake_registry.declare_first();
+\echo :SQLSTATE
+SELECT fence > now() AS fenced FROM snowflake_registry.status;
+
+-- nor that of a new registry that was moved, as by a dump that was restored
+TRUNCATE snowflake_registry.config, snowflake_registry.machine;
+SELECT id, refusal FROM claim('a');
+UPDATE snowflake_registry.config SET incarnation = 'elsewhere';
+SELECT snowflake_registry.declare_first();
+SELECT incarnation FROM snowflake_registry.config;
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.declare_first();
+-- or that was given a fence by hand
+TRUNCATE snowflake_registry.config;
+SELECT snowflake_registry.fence() > now() AS fenced;
+SELECT snowflake_registry.declare_first();
+-- or a server of which knows of a grant
+TRUNCATE snowflake_registry.config;
+SELECT id, refusal FROM claim('a');
+SELECT id, refusal FROM claim('b', known => 1);
+SELECT snowflake_registry.declare_first();
+TRUNCATE snowflake_registry.config;
+SELECT release('a', known => 1);
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.declare_first();
+-- or a server of which keeps the span that it holds
+TRUNCATE snowflake_registry.config;
+SELECT id, refusal FROM claim('a');
+SELECT id FROM renew('b', machine_id => 1, lease_from => clock_timestamp(), lease_until => clock_timestamp() + interval '1 minute', known => 1);
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.declare_first();
+SELECT snowflake_registry.lift_fence();
+SELECT id, refusal FROM claim('a');
+
+-- the first call is of a wrong clock, or only gives back: the next one makes the fence
+TRUNCATE snowflake_registry.config, snowflake_registry.machine;
+SELECT id, refusal FROM claim('a', off => '1 hour');
+SELECT release('a');
+SELECT fence, incarnation FROM snowflake_registry.config;
+SELECT id, refusal FROM claim('a');
+-- the fence is over: it is the first one, and it starts there
+UPDATE snowflake_registry.config SET fence = clock_timestamp();
+SELECT id, refusal FROM claim('a');
+SELECT (span('a')).lease_from = fence AS starts_there FROM snowflake_registry.config;
+SELECT snowflake_registry.declare_first();
+SELECT snowflake_registry.fence() > now() AS fenced;
+SELECT snowflake_registry.declare_first();
+\set VERBOSITY default
+-- declared before any call; a server that knows better is noticed all the same
+TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
+SELECT snowflake_registry.declare_first();
+SELECT id, refusal FROM claim('b', known => 1);
+TRUNCATE snowflake_registry.config;
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.declare_first();
+SELECT id, refusal FROM claim('b', known => 1);
+
 -- nothing is known before the first claim, which says what the registry is for
+TRUNCATE snowflake_registry.config, said;
+SELECT snowflake_registry.declare_first();
 SELECT * FROM snowflake_registry.status;
 SELECT * FROM claim('a');
 SELECT layout, machine_bits, held, free, next_free_at, fence, max_lease, max_skew, grants FROM snowflake_registry.status;
@@ -388,6 +468,7 @@ SELECT * FROM snowflake_registry.machines;
 SELECT * FROM snowflake_registry.status;
 SELECT snowflake_registry.fence();
 SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.declare_first();
 SELECT snowflake_registry.declare_dead(0);
 SELECT snowflake_registry.accept_layout();
 SELECT snowflake_registry.configure('1 s');
@@ -415,6 +496,87 @@ SET client_min_messages = warning;
 DROP SCHEMA elsewhere CASCADE;
 RESET client_min_messages;
 
+-- What a server says is bounded, so that one that lies can make others wait, but not stop
+-- them: see docs/security.md.  First of all the numbers of grants.
+TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
+SELECT snowflake_registry.declare_first();
+SELECT id FROM claim('a', machine_bits => 2);
+SELECT * FROM claim('f', machine_bits => 2, known => 9000000000000000000);
+SELECT release('f', known => 9000000000000000000);
+SELECT * FROM renew('a', known => 9000000000000000000);
+SELECT fence, grants FROM snowflake_registry.status;
+-- a million fences may have been lost
+SELECT id, refusal FROM claim('f', machine_bits => 2, known => 1000000 * 1000000000000);
+SELECT id FROM renew('a');
+-- fence after fence, up to the limit, and above it by a grant each
+CREATE FUNCTION ns() RETURNS bigint LANGUAGE SQL RETURN extract(epoch FROM clock_timestamp()) * 1000000000;
+DO $$
+BEGIN
+    FOR i IN 1..20 LOOP
+        PERFORM claim('f', machine_bits => 2, known => ns());
+        PERFORM claim('f', machine_bits => 2, known => (SELECT grants FROM snowflake_registry.status));
+        PERFORM renew('f', machine_id => 2, known => (SELECT grants FROM snowflake_registry.status),
+            lease_from => clock_timestamp(), lease_until => clock_timestamp() + interval '1 minute');
+        PERFORM snowflake_registry.fence();
+    END LOOP;
+END
+$$;
+SELECT grants BETWEEN ns() - 1000000000000 AND ns() AS at_the_limit FROM snowflake_registry.status;
+-- those who hold a span keep it, and what they know after that is accepted
+SELECT id, refusal FROM renew('a');
+SELECT id, refusal FROM renew('a');
+SELECT id FROM renew('f', machine_id => 2);
+-- in the end the limit stands still: there are numbers left for grants
+UPDATE snowflake_registry.config SET grants = 9000000000000000000;
+SELECT id, grant_number FROM renew('a', lease_from => (span('a')).lease_from);
+SELECT snowflake_registry.fence() > now() AS fenced;
+SELECT id, grant_number FROM renew('a');
+SELECT id, grant_number FROM renew('a');
+
+-- a lease cannot be made longer, nor a machine ID be kept from others, than max_lease and max_skew allow
+TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
+SELECT snowflake_registry.declare_first();
+SELECT id FROM claim('a', machine_bits => 2);
+SELECT snowflake_registry.fence('2100-01-01 00:00:00Z') = '2100-01-01 00:00:00Z' AS fenced;
+SELECT id FROM renew('a', lease_from => '-infinity'::timestamptz);
+SELECT id FROM renew('a', lease_from => '4713-01-01 00:00:00Z BC', lease_until => clock_timestamp() + interval '59 minutes');
+SELECT release('a', 'infinity');
+SELECT snowflake_registry.lift_fence();
+SELECT lease_until - clock_timestamp() BETWEEN '1 hour' AND '1 hour 20 s' AS not_to_the_fence FROM snowflake_registry.machine;
+-- texts
+SELECT id FROM keep('g', snowflake_registry.claim(token('9'), 'tiny', 2, NULL, '1 s', clock_timestamp(), repeat('x', 256), 0));
+SELECT snowflake_registry.claim(token('9'), 'tiny', 2, NULL, '1 s', clock_timestamp(), repeat('x', 257), 0);
+SELECT snowflake_registry.renew(token('9'), 0, '2026-01-01', '2027-01-01', '1 s', clock_timestamp(), repeat('x', 257), 1);
+SELECT snowflake_registry.claim(token('9'), repeat('x', 257), 2, NULL, '1 s', clock_timestamp(), '', 0);
+-- the layout need not be that of the first claim
+SELECT snowflake_registry.accept_layout('tiny', 2);
+SELECT layout, machine_bits FROM snowflake_registry.status;
+SELECT * FROM claim('f', layout => 'mine', machine_bits => 31);
+SELECT snowflake_registry.accept_layout('tiny');
+SELECT snowflake_registry.accept_layout(machine_bits => 2);
+SELECT snowflake_registry.accept_layout(repeat('x', 257), 2);
+SELECT snowflake_registry.accept_layout('tiny', 32);
+SELECT layout, machine_bits FROM snowflake_registry.status;
+-- many machine IDs that were leased, and are free again, are not all read by the next claim
+TRUNCATE snowflake_registry.machine;
+INSERT INTO snowflake_registry.machine
+SELECT id, NULL, '', now() - interval '2 minutes', now() - interval '1 minute', 0, now(), now(), '0' FROM generate_series(0, 20000) id;
+SELECT snowflake_registry.accept_layout('wide', 20);
+VACUUM ANALYZE snowflake_registry.machine;
+BEGIN;
+SELECT id, refusal FROM claim('a', layout => 'wide', machine_bits => 20);
+SELECT id, refusal FROM claim('b', layout => 'wide', machine_bits => 20);
+SELECT seq_tup_read + idx_tup_fetch < 1000 AS few_are_read FROM pg_stat_xact_user_tables WHERE relid = 'snowflake_registry.machine'::regclass;
+COMMIT;
+-- none is free but one in the middle; and one after all
+UPDATE snowflake_registry.machine SET lease_until = now() + interval '1 hour';
+DELETE FROM snowflake_registry.machine WHERE machine_id = 12345;
+SELECT id, refusal FROM claim('c', layout => 'wide', machine_bits => 20);
+SELECT id, refusal FROM claim('d', layout => 'wide', machine_bits => 20);
+TRUNCATE snowflake_registry.machine;
+SELECT snowflake_registry.accept_layout('tiny', 2);
+DROP FUNCTION ns;
+
 -- every object is described
 SELECT pg_describe_object(classid, objid, objsubid) AS undescribed FROM pg_depend d
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_registry') AND deptype = 'e'
@@ -432,7 +594,30 @@ INSERT INTO snowflake_registry.machine TABLE machine;
 SELECT machine_id, refusal ~ 'moved or restored' AS fenced
 FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
 
+-- it cannot be declared the first one, as it could if the rows had been left behind
+\set VERBOSITY terse
+SELECT snowflake_registry.declare_first();
+\set VERBOSITY default
 DROP EXTENSION snowflake_registry;
+CREATE EXTENSION snowflake_registry;
+SELECT machine_id, refusal ~ 'is new' AS fenced
+FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
+DROP EXTENSION snowflake_registry;
+
+-- in no schema that others may drop, whatever the search_path was
+CREATE SCHEMA first;
+SET search_path = first, public;
+CREATE EXTENSION snowflake_registry;
+RESET search_path;
+SELECT snowflake_registry.declare_first();
+DROP SCHEMA first CASCADE;
+SELECT layout, grants FROM snowflake_registry.status;
+CREATE SCHEMA first;
+DROP EXTENSION snowflake_registry;
+CREATE EXTENSION snowflake_registry SCHEMA first;
+DROP SCHEMA first;
+DROP EXTENSION IF EXISTS snowflake_registry;
+
 DROP TABLE fence, config, machine, said;
 DROP FUNCTION token;
 SELECT to_regnamespace('snowflake_registry');

@@ -1,7 +1,7 @@
 # The registry of machine IDs: what takes several sessions or servers.  Spans of one
 # machine ID that different servers hold never overlap: under load, with clocks that are
 # off; and where the registry has lost what it granted, since a standby was promoted, a
-# point in time recovered, a dump restored, or files were put back.
+# point in time recovered, a dump restored, files were put back, or it was made again.
 use strict;
 use warnings;
 
@@ -22,16 +22,22 @@ $one->init(allows_streaming => 1, has_archiving => 1);
 $one->append_conf('postgresql.conf', "max_connections = 60\n");
 $clock->start($one);
 $one->safe_psql('postgres', "CREATE DATABASE $_") for 'busy', 'registry', 'plain';
-$one->safe_psql($_, 'CREATE EXTENSION snowflake_registry') for 'busy', 'registry';
+$one->safe_psql('busy', 'CREATE EXTENSION snowflake_registry');
 
-# The same without an extension, and without a superuser.
-$one->safe_psql('plain', 'CREATE ROLE owner LOGIN; GRANT CREATE ON DATABASE plain TO owner');
+# Without a superuser; and what is in the schema public may be dropped.
+$one->safe_psql('registry', 'CREATE ROLE owner LOGIN; GRANT CREATE ON DATABASE registry, plain TO owner');
+command_ok([ 'psql', '-XqAt', '-U', 'owner', '-d', $one->connstr('registry'), '-c', 'CREATE EXTENSION snowflake_registry' ],
+	'an ordinary role makes a registry');
+$one->safe_psql('registry', 'DROP SCHEMA public CASCADE');
+
+# The same without an extension.
 command_ok(
 	[
 		'psql', '-XqAt', '-1', '-v', 'ON_ERROR_STOP=1', '-f', "$FindBin::RealBin/../snowflake_registry--1.0.sql",
 		'-U', 'owner', '-d', $one->connstr('plain') ],
 	'the script alone makes a registry');
 is($one->safe_psql('plain', 'SELECT count(*) FROM pg_extension'), '1', 'which is no extension');
+$one->safe_psql($_, 'SELECT snowflake_registry.declare_first()') for 'busy', 'registry', 'plain';
 
 #
 # Load: servers claim, renew, give back and vanish, in 40 sessions.  Some roll back
@@ -328,7 +334,7 @@ sub all_renew
 	return $refused ne '' ? $refused : "@spans" eq "@renewed" ? '' : "@renewed, not @spans";
 }
 
-my $fenced = qr/^the registry was moved or restored: no new span starts before/;
+my $fenced = qr/^the registry (?:was moved or restored|is new, and snowflake_registry\.declare_first\(\) was not called): no new span starts before/;
 
 sub is_fenced
 {
@@ -389,7 +395,9 @@ my @lossy = (
 	moved($registry, $restored), moved($plain, $restored),
 	moved($registry, $promoted),
 	moved($registry, $recovered),
-	moved($registry, $one), moved($plain, $one));
+	moved($registry, $one), moved($plain, $one),
+	moved($registry, $restored));
+$lossy[6]{database} = 'anew';
 
 is_fenced($lossy[0], 'restored from a dump');
 is_fenced($lossy[1], 'restored from a dump, no extension');
@@ -405,6 +413,13 @@ kill 'CONT', $checkpointer;
 $clock->start($recovered);
 $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 is_fenced($lossy[3], 'recovered to a point in time');
+
+# A registry that was dropped and made again, with the same limits.
+$restored->safe_psql('postgres', 'CREATE DATABASE anew');
+$restored->safe_psql('anew', "CREATE EXTENSION snowflake_registry;
+	INSERT INTO snowflake_registry.config (max_lease, max_skew, is_new) VALUES ('$lease s', '300 ms', true)");
+is_fenced($lossy[6], 'made again');
+is($restored->psql('anew', 'SELECT snowflake_registry.declare_first()'), 3, 'which cannot be declared the first one');
 
 # Nothing shows that files were put back, but what a server or a person knows.
 system_or_bail('rm', '-r', $one->data_dir);

@@ -220,12 +220,26 @@ is($documented->safe_psql('postgres', "SELECT lease_until > now() + interval '59
 fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
 $documented->stop;
 
+# A new registry, of which nobody has said that it is the first one.
+$registry->safe_psql('postgres', 'CREATE DATABASE undeclared');
+$registry->safe_psql('undeclared', 'CREATE EXTENSION snowflake_registry');
+my $undeclared = $fleet->server('undeclared',
+	lines => [ "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=undeclared'" ]);
+$fleet->wait_for_state($undeclared, 'refused');
+fails_with($undeclared, $nextval, '55000', qr/the registry leases no machine ID to this server/,
+	qr/DETAIL:  the registry is new, and snowflake_registry\.declare_first\(\) was not called: no new span starts before 20/);
+$registry->safe_psql('undeclared', 'SELECT snowflake_registry.declare_first()');
+$undeclared->reload;
+$fleet->wait_for_state($undeclared, 'held');
+is($undeclared->psql('postgres', $nextval), 0, 'a server leases from a registry that is declared the first one');
+$undeclared->stop;
+
 # The machine ID changes to a smaller one in the middle of a tick, and of a session: its IDs
 # increase all the same.
 my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, 0, '1 min', clock_timestamp(), '', 0";
 my $ticks = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=20';
 $registry->safe_psql('postgres', 'CREATE DATABASE slow');
-$registry->safe_psql('slow', 'CREATE EXTENSION snowflake_registry');
+$fleet->make_registry('slow');
 is($registry->safe_psql('slow', sprintf("SELECT machine_id FROM snowflake_registry.claim($another)", $ticks)), '0', 'somebody has machine ID 0');
 my $slow = $fleet->server('slow', lines => [ "snowflake.layout = '$ticks'",
 		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=slow'" ]);
@@ -259,7 +273,7 @@ $far->stop;
 # Without bits for a machine ID there is one server that issues IDs at a time.
 my @layout = ("snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 sequence=12'");
 $registry->safe_psql('postgres', 'CREATE DATABASE single');
-$registry->safe_psql('single', 'CREATE EXTENSION snowflake_registry');
+$fleet->make_registry('single');
 push @layout, "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=single'";
 my $single = $fleet->server('single', lines => [ @layout, 'snowflake.machine_id = 9' ]);
 is($single->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'a layout without machine bits');
@@ -280,7 +294,7 @@ $alone->stop;
 
 # A machine ID that is no partition.
 $registry->safe_psql('postgres', 'CREATE DATABASE wide');
-$registry->safe_psql('wide', 'CREATE EXTENSION snowflake_registry');
+$fleet->make_registry('wide');
 my $wide = $fleet->server('wide', lines => [ 'snowflake.machine_id = 65536',
 		"snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=20 sequence=2'",
 		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=wide'" ]);

@@ -24,8 +24,17 @@ sub new
 	$registry->init(allows_streaming => 1);
 	$registry->append_conf('postgresql.conf', "fsync = off\n");
 	$self->start($registry);
-	$registry->safe_psql('postgres', 'CREATE EXTENSION snowflake_registry');
+	$self->make_registry('postgres');
 	return $self;
+}
+
+# A registry in a database, the first one of its servers.
+sub make_registry
+{
+	my ($self, $database) = @_;
+
+	$self->{registry}->safe_psql($database, 'CREATE EXTENSION snowflake_registry');
+	$self->{registry}->safe_psql($database, 'SELECT snowflake_registry.declare_first()');
 }
 
 sub registry { return $_[0]->{registry}; }

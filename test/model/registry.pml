@@ -4,8 +4,8 @@
  *
  * The promise: no two servers issue IDs of the same machine ID and the same time,
  * in whatever order they come to the registry, whatever their clocks say, after
- * crashes of servers, and after the registry has moved to a standby that has not
- * received its last grants.
+ * crashes of servers, after the registry has moved to a standby that has not
+ * received its last grants, and after it was dropped and made again.
  *
  * How to read it: see snowflake.pml.  A step is one call of a function of the
  * registry, with its answer: calls are serialised by a lock on the registry's
@@ -37,6 +37,9 @@
  * - The checker watches one ID, as in snowflake.pml.
  * - The standby has any state of the registry that was current once.  The registry
  *   notices with the first call after a move that it has moved.
+ *
+ * - A registry that is made again has nothing, and makes a fence with the first call.  The
+ *   one at the beginning was declared the first, and has none.
  *
  * What is left out: leases of different lengths, all are the longest one; a registry that does not notice that its files were put back, and
  * two registries at once, against which it can do nothing; calls of the operator, who is
@@ -72,6 +75,9 @@
 #ifndef MOVES
 #define MOVES		0			/* of the registry to its standby */
 #endif
+#ifndef REMAKES
+#define REMAKES		0			/* of the registry, 0 or 1, from nothing */
+#endif
 
 #define MAX(a, b)	((a) > (b) -> (a) : (b))
 #define MIN(a, b)	((a) < (b) -> (a) : (b))
@@ -92,7 +98,8 @@ typedef Registry {
 Registry registry;
 Registry standby;
 Registry nothing;
-bool moved;						/* the incarnation is another one */
+bool moved;						/* the incarnation is another one, or none */
+bool remade;
 
 /* What a server has. */
 typedef Server {
@@ -174,7 +181,7 @@ inline enter()
 {
 	read_clock();
 	read_callers_clock();
-#if MOVES > 0
+#if MOVES + REMAKES > 0
 	if
 	:: moved ->
 		moved = false;
@@ -527,6 +534,16 @@ end:
 			:: moves == MOVES -> copy(nothing, standby)	/* lest states differ by it */
 			:: else
 			fi
+		}
+#endif
+#if REMAKES > 0
+	:: d_step {						/* the registry is dropped and made again */
+			!remade;
+			remade = true;
+			copy(nothing, registry);
+#ifndef NEW_TRUSTED
+			moved = true
+#endif
 		}
 #endif
 	od
