@@ -22,12 +22,12 @@ OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/change_over.o src
 	src/comparison.o src/decode.o src/discard.o src/encode.o src/generator.o src/kept.o src/layout_argument.o \
 	src/layouts.o src/line.o src/line_move.o src/line_span.o src/line_state.o src/log_limit.o \
 	src/machine.o src/make_register.o src/nextval.o src/overflow.o src/pushdown.o src/register.o src/registrar.o \
-	src/registry_client.o src/settings.o src/shared.o src/sno_argument.o src/sno_fields.o src/sno_io.o src/sno_nextval.o \
+	src/registry_client.o src/settings.o src/shared.o src/sno_argument.o src/sno_estimate.o src/sno_fields.o src/sno_io.o src/sno_nextval.o \
 	src/sno_order.o src/snowflake.o src/span.o src/stats.o src/time_index.o src/wait.o src/wait_event.o
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
 SHLIB_LINK = $(libpq)
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt registry sno sno_generator sno_pushdown errors
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt registry sno sno_estimates sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1

@@ -786,18 +786,25 @@ COMMENT ON FUNCTION sno_hash_extended(sno, bigint) IS 'hash';
 COMMENT ON FUNCTION sno_smaller(sno, sno) IS 'smaller of two';
 COMMENT ON FUNCTION sno_larger(sno, sno) IS 'larger of two';
 
+-- of <, <=, >= and >: core's estimators do not know the type
+CREATE FUNCTION sno_rangesel(internal, oid, internal, integer) RETURNS double precision
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_rangesel(internal, oid, internal, integer) IS
+'restriction selectivity of <, <=, >= and > of type sno';
+
 CREATE OPERATOR < (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_lt,
-	COMMUTATOR = >, NEGATOR = >=, RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
+	COMMUTATOR = >, NEGATOR = >=, RESTRICT = sno_rangesel, JOIN = scalarltjoinsel);
 CREATE OPERATOR <= (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_le,
-	COMMUTATOR = >=, NEGATOR = >, RESTRICT = scalarlesel, JOIN = scalarlejoinsel);
+	COMMUTATOR = >=, NEGATOR = >, RESTRICT = sno_rangesel, JOIN = scalarlejoinsel);
 CREATE OPERATOR = (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_eq,
 	COMMUTATOR = =, NEGATOR = <>, RESTRICT = eqsel, JOIN = eqjoinsel, HASHES, MERGES);
 CREATE OPERATOR <> (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_ne,
 	COMMUTATOR = <>, NEGATOR = =, RESTRICT = neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR >= (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_ge,
-	COMMUTATOR = <=, NEGATOR = <, RESTRICT = scalargesel, JOIN = scalargejoinsel);
+	COMMUTATOR = <=, NEGATOR = <, RESTRICT = sno_rangesel, JOIN = scalargejoinsel);
 CREATE OPERATOR > (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_gt,
-	COMMUTATOR = <, NEGATOR = <=, RESTRICT = scalargtsel, JOIN = scalargtjoinsel);
+	COMMUTATOR = <, NEGATOR = <=, RESTRICT = sno_rangesel, JOIN = scalargtjoinsel);
 
 COMMENT ON OPERATOR < (sno, sno) IS 'less than';
 COMMENT ON OPERATOR <= (sno, sno) IS 'less than or equal';
@@ -823,6 +830,30 @@ CREATE OPERATOR CLASS sno_minmax_ops DEFAULT FOR TYPE sno USING brin AS
 	FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal),
 	FUNCTION 3 brin_minmax_consistent(internal, internal, internal),
 	FUNCTION 4 brin_minmax_union(internal, internal, internal);
+
+CREATE FUNCTION sno_distance(internal, internal) RETURNS double precision
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_distance(internal, internal) IS
+'how far apart two values of type sno are; for BRIN minmax-multi';
+
+CREATE OPERATOR CLASS sno_minmax_multi_ops FOR TYPE sno USING brin AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 brin_minmax_multi_opcinfo(internal),
+	FUNCTION 2 brin_minmax_multi_add_value(internal, internal, internal, internal),
+	FUNCTION 3 brin_minmax_multi_consistent(internal, internal, internal, integer),
+	FUNCTION 4 brin_minmax_multi_union(internal, internal, internal),
+	FUNCTION 5 brin_minmax_multi_options(internal),
+	FUNCTION 11 sno_distance(internal, internal);
+
+CREATE OPERATOR CLASS sno_bloom_ops FOR TYPE sno USING brin AS
+	OPERATOR 1 =,
+	FUNCTION 1 brin_bloom_opcinfo(internal),
+	FUNCTION 2 brin_bloom_add_value(internal, internal, internal, internal),
+	FUNCTION 3 brin_bloom_consistent(internal, internal, internal, integer),
+	FUNCTION 4 brin_bloom_union(internal, internal, internal),
+	FUNCTION 5 brin_bloom_options(internal),
+	FUNCTION 11 sno_hash(sno);
 
 CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <, PARALLEL = SAFE);
 CREATE AGGREGATE max(sno) (SFUNC = sno_larger, STYPE = sno, COMBINEFUNC = sno_larger, SORTOP = >, PARALLEL = SAFE);
@@ -882,6 +913,15 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sno_boundary(timestamptz) IS
 'sno that divides others at an instant: those of a time before it are below, all others are not';
 
+-- neither STRICT nor with a SET clause, or the planner would not inline it
+CREATE FUNCTION sno_between(id sno, start_at timestamptz, end_at timestamptz)
+RETURNS boolean
+LANGUAGE SQL IMMUTABLE PARALLEL SAFE
+RETURN id >= sno_boundary(start_at) AND id < sno_boundary(end_at);
+
+COMMENT ON FUNCTION sno_between(sno, timestamptz, timestamptz) IS
+'whether the time of a sno is at or after start_at and before end_at; becomes two comparisons of id that an index answers';
+
 CREATE FUNCTION sno_zero() RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
@@ -918,7 +958,7 @@ COMMENT ON FUNCTION sno_snapshot() IS
 'state of the generator of type sno: the last time and sequence that were leased, the time up to which both timelines may have been used, and how often the timeline was changed, modulo 4 over restarts';
 
 CREATE FUNCTION sno_set_floor(instant timestamptz) RETURNS void
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
 'moves the line of IDs of type sno to an instant, forth or back: back repeats IDs if any was issued at or after the instant, in any timeline';

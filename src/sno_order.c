@@ -1,6 +1,6 @@
 /*
  * sno_order.c
- *	  The type sno compared, sorted and hashed.
+ *	  The type sno compared, sorted and hashed, and the distance of two values.
  *
  * A sort works on keys of 64 bits (core/sno.h), and looks at the IDs themselves where
  * keys are equal.  A key costs less than a comparison, so that keys are never given
@@ -23,6 +23,7 @@ PG_FUNCTION_INFO_V1(sno_cmp);
 PG_FUNCTION_INFO_V1(sno_smaller);
 PG_FUNCTION_INFO_V1(sno_larger);
 PG_FUNCTION_INFO_V1(sno_sortsupport);
+PG_FUNCTION_INFO_V1(sno_distance);
 PG_FUNCTION_INFO_V1(sno_hash);
 PG_FUNCTION_INFO_V1(sno_hash_extended);
 
@@ -130,6 +131,16 @@ sno_sortsupport(PG_FUNCTION_ARGS)
 	if (ssup->abbreviate)
 		use_sort_keys(ssup);
 	PG_RETURN_VOID();
+}
+
+/*
+ * How far the second ID is above the first, in sequence numbers.  BRIN minmax-multi
+ * merges the ranges that are closest to each other.
+ */
+Datum
+sno_distance(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_FLOAT8(sf_sno_distance(PG_GETARG_SNO(0), PG_GETARG_SNO(1)));
 }
 
 Datum

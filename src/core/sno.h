@@ -112,6 +112,18 @@ sf_sno_compare(const SfSno *a, const SfSno *b)
 }
 
 /*
+ * How much greater b is than a, which must not be greater, as numbers of 80 bits:
+ * approximately, but never less than 0.
+ */
+static inline double
+sf_sno_distance(const SfSno *a, const SfSno *b)
+{
+	double		upper = (double) (sf_sno_upper(b) - sf_sno_upper(a));
+
+	return upper * 65536 + ((double) sf_sno_sequence(b) - (double) sf_sno_sequence(a));
+}
+
+/*
  * The ID that divides IDs at an instant: IDs whose time is before the instant
  * are below it, all others are not.  Any instant is taken.  One at or before the
  * epoch gives the least ID; one after the last unit gives the greatest, the only
