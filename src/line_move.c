@@ -84,7 +84,7 @@ move_locked(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position
 		return SF_MOVE_CLOSED;
 	if (position < pg_atomic_read_u64(&line->span_start))
 		return SF_MOVE_BEFORE_SPAN;
-	if (pg_atomic_read_u64(&line->cursor) == 0 && sf_line_origin(line) == InvalidRepOriginId)
+	if (!sf_line_was_opened(line))
 		move_unopened(line, origin, instant, position);
 	else if (position >= sf_line_position(line))
 		move_forth(line, origin, instant, position);

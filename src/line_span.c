@@ -19,17 +19,7 @@ whole_tick(const SfLine *line, uint64 position)
 
 	if (sf_position_sequence(layout, position) == 0)
 		return position;
-	return sf_position(layout, sf_position_tick(layout, position) + 1, 0);
-}
-
-/*
- * IDs of another machine ID may be smaller than those of this one within a tick: let the
- * next ID have a later one, so that those of a session increase.  The lock is taken.
- */
-static void
-leave_tick(SfLine *line)
-{
-	sf_line_move_cursor(line, whole_tick(line, sf_line_position(line)), false);
+	return sf_position_next_tick(layout, position);
 }
 
 /*
@@ -40,6 +30,11 @@ leave_tick(SfLine *line)
  * looks again after his swap.  Whoever has read the old machine ID and swaps the
  * cursor all the same has a position below the old ceiling, which was within the old
  * span: he drops it if he sees the new generation, and does no harm if not.
+ *
+ * IDs of another machine ID may be smaller than those of this one within a tick: the cursor
+ * leaves its tick, so that those of a session increase.  It does also where nothing of the tick
+ * was leased, lest a backend that has read the old machine ID and this cursor still swaps
+ * it; and while the register is missing, since the cursor stays where it is then.
  *
  * A line that was not opened yet starts within the span when it is.  One that was closed
  * goes on: the registrar was told to end, and the server was not.
@@ -57,11 +52,11 @@ sf_line_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant un
 	if (sf_line_is_closed(line))
 		pg_atomic_write_u64(&line->cursor, pg_atomic_read_u64(&line->closed_at));
 	sf_line_set_span(line, machine_id, from, until);
-	if (sf_line_origin(line) != InvalidRepOriginId)
+	if (sf_line_was_opened(line))
 	{
-		sf_line_start_at(line, pg_atomic_read_u64(&line->span_start));
 		if (before != machine_id)
-			leave_tick(line);
+			sf_line_leave_tick(line);
+		sf_line_start_at(line, pg_atomic_read_u64(&line->span_start));
 	}
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	pg_atomic_write_u64(&line->ceiling, Min(ceiling, pg_atomic_read_u64(&line->span_end)));
