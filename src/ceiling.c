@@ -198,7 +198,7 @@ open_locked(SfLine *line, RepOriginId origin)
 	pg_atomic_write_u64(&line->floor, (uint64) sf_line_time(line, position));
 	if (line->leased)
 		sf_kept_put_opened(line->kind);
-	pg_write_barrier();
+	pg_write_barrier();			/* cursor and ceiling come before it */
 	pg_atomic_write_u32(&line->origin, origin);
 	return sf_line_time(line, position);
 }
@@ -213,7 +213,7 @@ sf_ceiling_open(SfLine *line)
 
 	if (likely(sf_line_origin(line) != InvalidRepOriginId))
 	{
-		pg_read_barrier();		/* cursor and ceiling were written before it */
+		pg_read_barrier();		/* pairs with the one in open_locked */
 		return;
 	}
 	origin = sf_register_find(line);

@@ -86,6 +86,5 @@ sf_line_start_at(SfLine *line, uint64 position)
 
 	if (pg_atomic_read_u64(&line->wall_safe) < before)
 		pg_atomic_write_u64(&line->wall_safe, before);
-	pg_write_barrier();
 	sf_line_move_cursor(line, position, false);
 }
