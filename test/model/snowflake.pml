@@ -87,7 +87,7 @@
  *
  * What is left out: a machine ID that is not leased, which does not change; accesses that a
  * processor reorders.  The model accesses memory in the order of the C code, which the barriers
- * there have to ensure.
+ * there have to ensure; litmus/ checks that they do.
  *
  * With TIMELINES it is the line of IDs of type sno (core/timeline.h): cursor, hand and
  * IDs have the timeline above the position.  The packed number of the register is three
