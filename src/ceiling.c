@@ -202,7 +202,7 @@ start_at_state(SfLine *line, const SfTimelineState *state)
 static bool
 open_locked(SfLine *line, RepOriginId origin)
 {
-	bool		was_open = pg_atomic_read_u64(&line->cursor) != 0;
+	bool		was_open = sf_line_was_opened(line);
 	SfTimelineState state;
 	uint64		position;
 
@@ -220,7 +220,7 @@ open_locked(SfLine *line, RepOriginId origin)
 	pg_atomic_write_u32(&line->register_doubtful, 0);
 	if (line->leased)
 		sf_kept_put_opened(line->kind);
-	pg_write_barrier();
+	pg_write_barrier();			/* cursor and ceiling come before it */
 	pg_atomic_write_u32(&line->origin, origin);
 	return true;
 }
@@ -248,7 +248,7 @@ sf_ceiling_open(SfLine *line)
 
 	if (likely(sf_line_origin(line) != InvalidRepOriginId))
 	{
-		pg_read_barrier();		/* cursor and ceiling were written before it */
+		pg_read_barrier();		/* pairs with the one in open_locked */
 		return true;
 	}
 	if (sf_register_find(line, false, &origin) == SF_REGISTER_BUSY)

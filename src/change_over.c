@@ -45,6 +45,10 @@ sf_line_judge_clock(SfLine *line, uint64 cursor, TimestampTz now)
  * of 0 refuses leases, the cursor is swapped, and the new ceiling is published.  Until
  * the swap others may lease what is left below the old ceiling; the wall_safe of the
  * register is above all of that, the one in memory is what was leased.
+ *
+ * No barrier is needed: the swap follows the ceiling of 0 for all who see it, and who sees the
+ * new ceiling and not yet the new generation has a lease from the new cursor, since no swap of
+ * the old one succeeds any more.
  */
 static void
 change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
@@ -68,7 +72,6 @@ change_over_locked(SfLine *line, RepOriginId origin, uint64 seen)
 	issuable = Max(pg_atomic_read_u64(&line->ceiling), sf_line_position_of(line, cursor));
 	sf_line_state_write(line, origin, sf_line_time(line, ceiling), sf_position_tick(layout, issuable - 1), drifts, true);
 	pg_atomic_write_u64(&line->ceiling, 0);
-	pg_memory_barrier();
 	while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, start))
 		;
 	pg_atomic_write_u64(&line->wall_safe, sf_position_tick(layout, sf_line_position_of(line, cursor) - 1));

@@ -9,8 +9,9 @@
  * passed, or is too far ahead because the clock was set back, is not used.
  *
  * Within a session IDs increase, because leases do: the start of each is at or
- * above the cursor, and so above all earlier leases.  A sno does so within a
- * timeline (core/timeline.h).
+ * above the cursor, and so above all earlier leases; and in a later tick if the
+ * machine ID is another one (line_span.c).  A sno does so within a timeline
+ * (core/timeline.h).
  *
  * When a lease cannot be used, take_lease gets another one.  It changes the
  * state of the backend in one place, when it has the lease: an error before that
@@ -181,8 +182,14 @@ typedef enum Look
 } Look;
 
 /*
- * Look at the line, and open it if that has not been done.  It is read in an order on which
- * those rely that change it meanwhile: see line_span.c and line_move.c.
+ * Look at the line, and open it if that has not been done.  The generation is read first and
+ * the ceiling last: see line_span.c and line_move.c.
+ *
+ * Changes of the line write the generation after all else but the ceiling, and a ceiling of 0
+ * before all else.  The first barrier pairs with the addition to the generation: if that is
+ * the new one, so is everything read after it.  The second pairs with what follows a ceiling of
+ * 0, the swap of the cursor or a barrier: if cursor or machine ID is the new one, the ceiling is
+ * not the old one.  Each is in a litmus test, see test/model/litmus.
  */
 static Look
 look(SfShared *shared, SfLine *line, Sight *sight)
@@ -194,7 +201,6 @@ look(SfShared *shared, SfLine *line, Sight *sight)
 		return NO_MACHINE_ID;
 	if (!sf_ceiling_open(line))
 		return REGISTER_LOCKED;
-	pg_read_barrier();
 	sight->cursor = pg_atomic_read_u64(&line->cursor);
 	if (sight->cursor == SF_CURSOR_CLOSED)
 		sf_span_report_none(shared, line);
@@ -213,7 +219,13 @@ set_terms(SfLeaseTerms *terms, const Sight *sight, TimestampTz now)
 		terms->jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state, 0, sf_sequence_jitter);
 }
 
-/* Take a lease off the line, if the line is still what was seen. */
+/*
+ * Take a lease off the line, if the line is still what was seen.
+ *
+ * The barrier lets the generation be read after the ceiling, and pairs with the one before the
+ * new ceiling in sf_line_begin_span: if the ceiling was the new one, so is the generation.  On
+ * machines that swap by exclusive loads and stores, the swap alone does not order the two.
+ */
 static bool
 swap_cursor(SfLine *line, const Sight *sight, const SfLease *lease)
 {
@@ -222,6 +234,7 @@ swap_cursor(SfLine *line, const Sight *sight, const SfLease *lease)
 	if (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor,
 										sf_cursor(sf_line_timeline_of(line, cursor), lease->end)))
 		return false;			/* somebody was faster */
+	pg_read_barrier();
 	if (pg_atomic_read_u32(&line->generation) != sight->generation)
 		return false;			/* of a line that is no more; it is lost */
 	return true;

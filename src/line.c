@@ -68,12 +68,24 @@ sf_line_move_cursor(SfLine *line, uint64 position, bool back)
 }
 
 void
+sf_line_leave_tick(SfLine *line)
+{
+	uint64		cursor = pg_atomic_read_u64(&line->cursor);
+	uint64		moved;
+
+	do
+		moved = sf_cursor(sf_line_timeline_of(line, cursor),
+						  sf_position_next_tick(&line->layout, sf_line_position_of(line, cursor)));
+	while (!pg_atomic_compare_exchange_u64(&line->cursor, &cursor, moved));
+	pg_atomic_write_u64(&line->opened, moved);
+}
+
+void
 sf_line_start_at(SfLine *line, uint64 position)
 {
 	uint64		before = sf_line_tick_before(line, position);
 
 	if (pg_atomic_read_u64(&line->wall_safe) < before)
 		pg_atomic_write_u64(&line->wall_safe, before);
-	pg_write_barrier();
 	sf_line_move_cursor(line, position, false);
 }

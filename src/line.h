@@ -259,10 +259,27 @@ sf_line_origin(SfLine *line)
 }
 
 /*
+ * Whether the line has been opened in this run of the server, and so may have issued IDs,
+ * though its register may be missing now.
+ */
+static inline bool
+sf_line_was_opened(SfLine *line)
+{
+	return pg_atomic_read_u64(&line->cursor) != 0 || sf_line_origin(line) != InvalidRepOriginId;
+}
+
+/*
  * Move the cursor, which others may be moving, to a position in its timeline; to an earlier
  * one only if back is true.  The lock is taken.
  */
 extern void sf_line_move_cursor(SfLine *line, uint64 position, bool back);
+
+/*
+ * Move the cursor, which others may be moving, to the next tick: whatever has been leased, and
+ * whatever can still be leased by a backend that has read the cursor before, is in earlier
+ * ticks.  The lock is taken.
+ */
+extern void sf_line_leave_tick(SfLine *line);
 
 /* Let nothing before a position be issued, in any timeline.  The lock is taken. */
 extern void sf_line_start_at(SfLine *line, uint64 position);

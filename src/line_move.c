@@ -17,6 +17,9 @@
  * leases of before are dropped, then the ceiling that they see.  If that is above the
  * instant it is written again: the register may have been made anew since.
  *
+ * A ceiling that is seen before the generation does no harm: the cursor was swapped before
+ * either, so a lease from the old cursor was taken under the old ceiling.
+ *
  * Nothing below is to be issued in any timeline, and so it is below wall_safe.
  */
 static void
@@ -27,7 +30,6 @@ move_forth(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 
 	sf_line_state_write(line, origin, Max(instant, reserved), wall_safe, pg_atomic_read_u32(&line->drifts), false);
 	pg_atomic_write_u64(&line->wall_safe, wall_safe);
-	pg_write_barrier();
 	sf_line_move_cursor(line, position, false);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	if (pg_atomic_read_u64(&line->ceiling) < position)
@@ -43,6 +45,10 @@ move_forth(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
  * was issued meanwhile, and what a backend issues that has looked at the
  * generation and not yet returned, is of the old line.
  *
+ * No barrier is needed: the swap of the cursor follows the ceiling of 0 for all who see it, and
+ * the new ceiling, which is where the cursor is, refuses leases as well, until it is raised
+ * under the lock.
+ *
  * Whoever moves the line back says that nothing was issued there, in any timeline.
  */
 static bool
@@ -55,7 +61,6 @@ move_back(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position)
 	sf_line_state_write(line, origin, instant, wall_safe, pg_atomic_read_u32(&line->drifts), true);
 	pg_atomic_write_u64(&line->ceiling, 0);
 	pg_atomic_write_u64(&line->wall_safe, wall_safe);
-	pg_memory_barrier();
 	sf_line_move_cursor(line, position, true);
 	pg_atomic_fetch_add_u32(&line->generation, 1);
 	pg_atomic_write_u64(&line->ceiling, position);
@@ -89,7 +94,7 @@ move_locked(SfLine *line, RepOriginId origin, SfInstant instant, uint64 position
 		return SF_MOVE_CLOSED;
 	if (position < pg_atomic_read_u64(&line->span_start))
 		return SF_MOVE_BEFORE_SPAN;
-	if (pg_atomic_read_u64(&line->cursor) == 0 && sf_line_origin(line) == InvalidRepOriginId)
+	if (!sf_line_was_opened(line))
 		move_unopened(line, origin, instant, position);
 	else if (position >= sf_line_position(line))
 		move_forth(line, origin, instant, position);

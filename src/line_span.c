@@ -19,27 +19,25 @@ whole_tick(const SfLine *line, uint64 position)
 
 	if (sf_position_sequence(layout, position) == 0)
 		return position;
-	return sf_position(layout, sf_position_tick(layout, position) + 1, 0);
-}
-
-/*
- * IDs of another machine ID may be smaller than those of this one within a tick: let the
- * next ID have a later one, so that those of a session increase.  The lock is taken.
- */
-static void
-leave_tick(SfLine *line)
-{
-	sf_line_move_cursor(line, whole_tick(line, sf_line_position(line)), false);
+	return sf_position_next_tick(layout, position);
 }
 
 /*
  * A ceiling of 0 refuses leases while the span changes, and the generation tells backends
  * that have read anything of before, as in line_move.c.  They read generation, machine ID,
- * cursor and ceiling, in this order.  Whoever has read the new machine ID reads the
- * ceiling of 0, or the one after it, and then the generation is another one when he
- * looks again after his swap.  Whoever has read the old machine ID and swaps the
- * cursor all the same has a position below the old ceiling, which was within the old
- * span: he drops it if he sees the new generation, and does no harm if not.
+ * cursor and ceiling, in this order, swap the cursor, and read the generation again.
+ *
+ * The first barrier pairs with the one before the ceiling in generator.c: a backend that has read
+ * the new machine ID does not read the old ceiling.  (Where a line that was closed gets its
+ * cursor back, it also lets the generation of the close be seen before that.)  The second pairs
+ * with the one after the swap: a backend that has read the new ceiling reads the new generation
+ * then.  So one that has read the old machine ID and keeps its lease has swapped a cursor
+ * from before the change under a ceiling from before the change, within the old span.
+ *
+ * IDs of another machine ID may be smaller than those of this one within a tick: the cursor
+ * leaves its tick, so that those of a session increase.  It does also where nothing of the tick
+ * was leased, lest a backend that has read the old machine ID and this cursor still swaps
+ * it; and while the register is missing, since the cursor stays where it is then.
  *
  * A line that was not opened yet starts within the span when it is.  One that was closed
  * goes on: the registrar was told to end, and the server was not.
@@ -53,17 +51,18 @@ sf_line_begin_span(SfLine *line, uint32 machine_id, SfInstant from, SfInstant un
 	LWLockAcquire(&line->lock, LW_EXCLUSIVE);
 	ceiling = pg_atomic_read_u64(&line->ceiling);
 	pg_atomic_write_u64(&line->ceiling, 0);
-	pg_memory_barrier();
+	pg_write_barrier();
 	if (sf_line_is_closed(line))
 		pg_atomic_write_u64(&line->cursor, pg_atomic_read_u64(&line->closed_at));
 	sf_line_set_span(line, machine_id, from, until);
-	if (sf_line_origin(line) != InvalidRepOriginId)
+	if (sf_line_was_opened(line))
 	{
-		sf_line_start_at(line, pg_atomic_read_u64(&line->span_start));
 		if (before != machine_id)
-			leave_tick(line);
+			sf_line_leave_tick(line);
+		sf_line_start_at(line, pg_atomic_read_u64(&line->span_start));
 	}
 	pg_atomic_fetch_add_u32(&line->generation, 1);
+	pg_write_barrier();
 	pg_atomic_write_u64(&line->ceiling, Min(ceiling, pg_atomic_read_u64(&line->span_end)));
 	LWLockRelease(&line->lock);
 }
@@ -83,7 +82,8 @@ sf_line_extend_span(SfLine *line, SfInstant until)
 /*
  * The exchange is what ends it: what was leased before it is below the cursor that it
  * gives, and after it no swap succeeds, since nobody has read this cursor and the lock
- * keeps those out who would set another.  What is in hand of leases may still be issued.
+ * keeps those out who would set another.  No barrier is needed: all who swap the cursor swap
+ * it before or after the exchange.  What is in hand of leases may still be issued.
  * Should the line be opened again, it has the cursor of before, so that a backend that has
  * slept since it read it can swap it: then the generation is another one.
  *

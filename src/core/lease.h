@@ -49,6 +49,13 @@ sf_position_sequence(const SfLayout *layout, uint64_t position)
 	return (uint32_t) (position & sf_field_max(layout->sequence_bits));
 }
 
+/* The first position of the next tick. */
+static inline uint64_t
+sf_position_next_tick(const SfLayout *layout, uint64_t position)
+{
+	return sf_position(layout, sf_position_tick(layout, position) + 1, 0);
+}
+
 /* The part of a range that the layout has; its min must fit the layout. */
 static inline SfSequenceRange
 sf_sequence_range_within(const SfLayout *layout, SfSequenceRange range)

@@ -51,12 +51,15 @@ sub put
 	close $file;
 }
 
-# Let the clock stand still, as it is now; and let it go on as if it had not.
+# Let the clock stand still, as it is now or at a time, which is returned; and let it go on as
+# if it had not.
 sub freeze
 {
-	my ($self) = @_;
+	my ($self, $time) = @_;
 
-	$self->put(8, time + $self->{offset});
+	$time //= time + $self->{offset};
+	$self->put(8, $time);
+	return $time;
 }
 
 sub thaw

@@ -78,10 +78,16 @@
  *   processes were restarted: a server that has none yet hands out nothing.
  * - There is one line.  The other is given spans in the same way, and the end that is
  *   released is the later one of the two.
+ * - With SESSIONS, IDs are compared by tick, machine ID and sequence, in this order.  Machine
+ *   ID 0, which the server has first, is the greater one, so that the first change of the
+ *   machine ID can go wrong.
+ * - With LOSSES, the register is dropped and made again at once, with 0.  That it is gone is
+ *   noticed under the lock, by any session, in a step of its own; here, by World.  The number
+ *   in the register protects nothing then, so there are no crashes as well.
  *
- * What is left out: a machine ID that is not leased, which does not change; a register that is dropped while the server
- * runs; accesses that a processor reorders.  The model accesses memory in the
- * order of the C code, which the barriers there have to ensure.
+ * What is left out: a machine ID that is not leased, which does not change; accesses that a
+ * processor reorders.  The model accesses memory in the order of the C code, which the barriers
+ * there have to ensure; litmus/ checks that they do.
  *
  * With TIMELINES it is the line of IDs of type sno (core/timeline.h): cursor, hand and
  * IDs have the timeline above the position.  The packed number of the register is three
@@ -109,6 +115,9 @@
 #endif
 #ifndef MOVES
 #define MOVES		0			/* calls of snowflake_set_floor */
+#endif
+#ifndef LOSSES
+#define LOSSES		0			/* times that the register is dropped */
 #endif
 #ifndef CHANGES_OF_SPAN
 #define CHANGES_OF_SPAN	1		/* also renewals and releases */
@@ -168,6 +177,9 @@ byte closed_at;
 #define IS_CLOSED	(cursor == CLOSED)
 #define SAFE_OF_SPAN	(MAX(span_start, 1) - 1)
 
+/* Of IDs with their machine IDs, the greater one has the greater rank. */
+#define RANK(id)	((TICK(PART(id)) * 2 + 1 - MACHINE(id)) * SEQUENCES + PART(id) % SEQUENCES)
+
 /* What survives a restart of all processes: kept.c.  NOT_PINNED: none. */
 byte kept_machine;
 byte kept_start;
@@ -215,6 +227,7 @@ byte watched = NONE;
 #define WATCHING	(watched < OLD_LINE)
 
 byte crashes;
+byte losses;
 byte promotions;
 byte moves;
 
@@ -242,6 +255,7 @@ bool changed_twice;
 bool changed_after_crash;
 bool renewed;
 bool changed_machine;
+bool changed_unopened;
 bool reopened;
 #endif
 
@@ -437,7 +451,7 @@ inline sf_ceiling_raise()
 {
 	atomic {
 		if
-		:: !locked && STILL_WANTED -> locked = true
+		:: !locked && STILL_WANTED && opened -> locked = true
 		:: true ->					/* not wanted, or early and not to be had */
 			forget_seen();
 			goto idle
@@ -645,7 +659,9 @@ inline take_lease()
 		:: else
 		fi;
 #endif
-#ifdef SESSIONS
+#if defined(SESSIONS) && defined(SPANS)
+		assert(hand[me].next == 0 || RANK(start) > RANK(hand[me].next - 1));
+#elif defined(SESSIONS)
 		assert(start >= hand[me].next);
 #endif
 		/* take_in_hand; sf_generator_next hands the first ID out in any case */
@@ -889,6 +905,7 @@ inline choose()
 
 inline forget_span()
 {
+	leaves = false;
 	machine = 0;
 	start = 0;
 	end = 0;
@@ -904,6 +921,20 @@ inline keep()
 	ended[machine] = end;
 	given[machine] = given[machine] | FROM_TO(start, end)
 }
+
+/* core/lease.h: sf_position_next_tick */
+#ifdef LEAVE_TICK_NOT_AT_START
+#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor) + SEQUENCES - 1))
+#else
+#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor)) + 1)
+#endif
+
+/* line.h: sf_line_was_opened */
+#ifdef LEAVE_TICK_IF_OPEN
+#define WAS_OPENED	opened
+#else
+#define WAS_OPENED	(opened || cursor != 0)
+#endif
 
 /* line_span.c: sf_line_begin_span; the lock is held, and the ceiling was read */
 inline begin_span()
@@ -922,12 +953,29 @@ inline begin_span()
 		span_start = start;
 		span_end = end
 	}
+#ifdef LEAVE_TICK_READ_FIRST
+	position = PART(cursor);
+	atomic {
+		if
+		:: leaves && WAS_OPENED && PART(cursor) < NEXT_TICK(position) -> cursor = NEXT_TICK(position) + OTHER * TIMELINE(cursor)
+		:: else
+		fi;
+		position = 0
+	}
+#else
+	atomic {
+		if
+		:: leaves && WAS_OPENED -> cursor = NEXT_TICK(cursor) + OTHER * TIMELINE(cursor)
+		:: else
+		fi
+	}
+#endif
 #ifdef TIMELINES
 	wall_safe = MAX(wall_safe, SAFE_OF_SPAN);
 #endif
 	atomic {
 		if
-		:: opened && PART(cursor) < POSITION(start) -> cursor = POSITION(start) + OTHER * TIMELINE(cursor)
+		:: WAS_OPENED && PART(cursor) < POSITION(start) -> cursor = POSITION(start) + OTHER * TIMELINE(cursor)
 		:: else
 		fi
 	}
@@ -1000,6 +1048,10 @@ inline close()
 proctype Registrar()
 {
 	byte machine, start, end, was;
+	bool leaves;
+#ifdef LEAVE_TICK_READ_FIRST
+	byte position;
+#endif
 
 idle:
 	{
@@ -1032,8 +1084,10 @@ idle:
 				fi;
 #ifdef REACH
 				changed_machine = changed_machine || (machine_id != NOT_PINNED && machine_id != machine);
+				changed_unopened = changed_unopened || (losses > 0 && !opened && cursor != 0 && machine_id != machine);
 				reopened = reopened || IS_CLOSED;
 #endif
+				leaves = machine_id != machine;
 				keep();
 				was = ceiling
 			:: kept_machine != NOT_PINNED && !IS_CLOSED -> goto leave
@@ -1093,6 +1147,21 @@ end:
 			replay(flushed, written);
 			restart()
 		}
+#if LOSSES > 0
+	:: atomic {						/* ceiling.c: reopen, to where it releases the lock */
+			!locked && opened && losses < LOSSES;
+			losses++;
+			locked = true;
+			written.ceiling = 0;
+			flushed.ceiling = 0
+		}
+		ceiling = 0;
+		generation++;
+		atomic {
+			opened = false;
+			locked = false
+		}
+#endif
 #if PROMOTIONS > 0
 	:: d_step {						/* the transaction of the watched ID commits */
 			RUNNING && WATCHING && !written.commit;
@@ -1130,7 +1199,9 @@ init
 		run Registrar();
 #endif
 		run Backend(0);
+#if BACKENDS > 1
 		run Backend(1);
+#endif
 #if BACKENDS > 2
 		run Backend(2);
 #endif

@@ -188,6 +188,16 @@ test_widest_sequence(void)
 }
 
 static void
+test_next_tick(void)
+{
+	SfLayout	layout = small_layout();
+
+	is_int((int64_t) sf_position_next_tick(&layout, 16), 24, "the next tick, from the start of one");
+	is_int((int64_t) sf_position_next_tick(&layout, 17), 24, "from within one");
+	is_int((int64_t) sf_position_next_tick(&layout, 23), 24, "from the end of one");
+}
+
+static void
 test_size(void)
 {
 	SfSequenceRange twelve_bits = {0, 4095};
@@ -242,6 +252,7 @@ main(void)
 	test_against_rule();
 	test_race();
 	test_widest_sequence();
+	test_next_tick();
 	test_size();
 	test_ceiling();
 	return done_testing();
