@@ -92,7 +92,7 @@ stop_servers() {
 
 clean_up() {
 	# shellcheck disable=SC2046
-	kill $(jobs -p) 2> /dev/null
+	kill $(jobs -p) 2> /dev/null || true
 	stop_servers
 	rm -rf "$work"
 }
@@ -202,6 +202,7 @@ end_stage() {
 	say "$good passed, $bad failed ($((SECONDS - stage_began[$name])) s)"
 	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
+		grep -aE '^not ok' "$work/$name.log"
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
 		case $name in
 			*tap) show_unfinished "$work/tree/tmp_check/log" ;;
