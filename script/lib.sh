@@ -118,16 +118,16 @@ give_to_owner() {
 }
 
 # Run as that user, in the copy, with an environment of its own: a client finds
-# the server that $server names.
+# the server that $server names.  The lock of a kept copy is not passed on.
 server=server
 as_owner() {
 	local clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
 		PGHOST="$work/$server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG")
 
 	if [ "$(id -u)" = 0 ]; then
-		(cd "$work/tree" && runuser -u postgres -- "${clean[@]}" "$@")
+		(cd "$work/tree" && runuser -u postgres -- "${clean[@]}" "$@") 9>&-
 	else
-		(cd "$work/tree" && "${clean[@]}" "$@")
+		(cd "$work/tree" && "${clean[@]}" "$@") 9>&-
 	fi
 }
 
