@@ -10,20 +10,24 @@
 EXTENSION = snowflake snowflake_registry
 DATA = $(wildcard snowflake--*.sql snowflake_registry--*.sql)
 
-# The version is in META.json: of the release, and of each extension in it, of which PostgreSQL sees
-# the first two numbers, since a third one changes no SQL.
+# The release, as META.json has it.  PostgreSQL sees the first two numbers (the control files),
+# since a third one changes no SQL; test/release holds them to each other.
 DISTVERSION := $(shell sed -n 's/^    "version": "\(.*\)",/\1/p' META.json)
-CONTROLS = $(addsuffix .control, $(EXTENSION))
 
-CORE_OBJS = src/core/base32.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
-	src/core/lease.o src/core/sequence_range.o src/core/sno.o
+CORE_OBJS = src/core/base32.o src/core/batch.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
+	src/core/sequence_range.o src/core/sno.o
 MODULE_big = snowflake
-OBJS = $(CORE_OBJS) src/admin.o src/base32.o src/ceiling.o src/change_over.o src/clock.o \
-	src/comparison.o src/decode.o src/discard.o src/encode.o src/generator.o src/kept.o src/layout_argument.o \
-	src/layouts.o src/line.o src/line_move.o src/line_span.o src/line_state.o src/log_limit.o \
-	src/machine.o src/make_register.o src/nextval.o src/overflow.o src/pushdown.o src/register.o src/registrar.o \
-	src/registry_client.o src/settings.o src/shared.o src/sno_argument.o src/sno_estimate.o src/sno_fields.o src/sno_io.o src/sno_nextval.o \
-	src/sno_order.o src/snowflake.o src/span.o src/stats.o src/time_index.o src/wait.o src/wait_event.o
+OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/create_origin.o \
+	src/functions/decode.o src/functions/discard.o src/functions/encode.o \
+	src/functions/layout_argument.o src/functions/layouts.o src/functions/nextval.o \
+	src/functions/sno_argument.o src/functions/sno_estimate.o src/functions/sno_fields.o \
+	src/functions/sno_io.o src/functions/sno_nextval.o src/functions/sno_order.o \
+	src/functions/stats.o src/generator/clock.o src/generator/generator.o src/generator/machine_id.o \
+	src/generator/overflow.o src/generator/wait.o src/guc.o src/log_limit.o src/pushdown/exempt.o \
+	src/pushdown/match.o src/pushdown/pushdown.o src/registry/client.o src/registry/worker.o \
+	src/settings.o src/snowflake.o src/state/change.o src/state/durable_state.o \
+	src/state/generator_state.o src/state/lease.o src/state/origin.o src/state/postmaster_memory.o \
+	src/state/reservation.o src/state/shared.o src/wait_event.o
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
 SHLIB_LINK = $(libpq)
 
@@ -33,25 +37,21 @@ ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
 UNIT_TESTS = $(patsubst %.c,%,$(wildcard test/unit/test_*.c))
-EXTRA_CLEAN = $(CONTROLS) $(UNIT_TESTS) $(FUZZ_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
+EXTRA_CLEAN = $(UNIT_TESTS) $(FUZZ_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
-
-all: $(CONTROLS)
-
-%.control: %.control.in META.json
-	version=$$(sed -n '/"$*": {/,/}/s/.*"version": "\([0-9]*\.[0-9]*\)\..*/\1/p' META.json) && \
-	test -n "$$version" && sed "s/@VERSION@/$$version/" $< > $@
 
 # The core knows no PostgreSQL: it is compiled as C99 and without the include
 # paths, so that an #include of a server header does not even build.
 $(CORE_OBJS): override CPPFLAGS =
 $(CORE_OBJS): override CFLAGS += -std=c99 -pedantic
 
-# Any header may matter to any object: there are few, and building is quick.
-$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/core/*.h) META.json
+# The compiler writes down which headers an object includes.
+$(OBJS): override CFLAGS += -MMD -MP
+$(OBJS): META.json
+-include $(OBJS:.o=.d)
 
 UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/core
 

@@ -4,7 +4,7 @@
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
 /*
- * Generating
+ * Generating IDs
  */
 
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
@@ -12,25 +12,25 @@ AS 'MODULE_PATHNAME', 'snowflake_nextval'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_nextval() IS
-'next Snowflake ID: unique on this server, greater than all before it in this session; may wait for the clock';
+'generates a Snowflake ID, which is unique and greater than all earlier ones in this session; waits for the clock if it has to, for at most snowflake.max_wait';
 
-CREATE FUNCTION snowflake_nextval(count integer) RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'snowflake_nextval_set'
+CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
+AS 'MODULE_PATHNAME', 'snowflake_nextvals'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
 
-COMMENT ON FUNCTION snowflake_nextval(integer) IS
-'next count Snowflake IDs, increasing, for a count of 0 or more; streams in a select list';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS
+'generates count increasing Snowflake IDs, none if count is 0; returns them one by one in a select list';
 
 CREATE FUNCTION snowflake_currval() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_currval'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_currval() IS
-'last Snowflake ID that this session generated; an error before the first one';
+'last Snowflake ID that this session generated; raises an error if it has generated none';
 
 /*
- * Decoding.  f(id) works with the layout in force, which a setting can change,
- * and so is stable; f(id, layout) is immutable.
+ * Decoding.  f(id) uses the layout of the setting snowflake.layout and so is STABLE;
+ * f(id, layout) is IMMUTABLE.
  */
 
 CREATE FUNCTION snowflake_decode(id bigint,
@@ -39,7 +39,7 @@ AS 'MODULE_PATHNAME', 'snowflake_decode'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-'time, machine ID and sequence of a Snowflake ID in the layout in force';
+'time, machine ID and sequence number of a Snowflake ID in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_decode(id bigint, layout text,
 	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
@@ -47,49 +47,49 @@ AS 'MODULE_PATHNAME', 'snowflake_decode'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-'time, machine ID and sequence of a Snowflake ID in the given layout';
+'time, machine ID and sequence number of a Snowflake ID in the given layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'snowflake_timestamp'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
-'time of a Snowflake ID, the start of its tick, in the layout in force';
+'time of a Snowflake ID, which is the start of its tick, in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'snowflake_timestamp'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
-'time of a Snowflake ID, the start of its tick, in the given layout';
+'time of a Snowflake ID, which is the start of its tick, in the given layout';
 
 CREATE FUNCTION snowflake_machine_id(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_machine_id'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_machine_id(bigint) IS
-'machine ID of a Snowflake ID in the layout in force; 0 if the layout has none';
+'machine ID of a Snowflake ID in the layout of snowflake.layout; 0 if the layout has no machine bits';
 
 CREATE FUNCTION snowflake_machine_id(id bigint, layout text) RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_machine_id'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_machine_id(bigint, text) IS
-'machine ID of a Snowflake ID in the given layout; 0 if the layout has none';
+'machine ID of a Snowflake ID in the given layout; 0 if the layout has no machine bits';
 
 CREATE FUNCTION snowflake_sequence(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_sequence'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
-'sequence number of a Snowflake ID within its tick in the layout in force';
+'sequence number of a Snowflake ID within its tick, in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_sequence(id bigint, layout text) RETURNS integer
 AS 'MODULE_PATHNAME', 'snowflake_sequence'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS
-'sequence number of a Snowflake ID within its tick in the given layout';
+'sequence number of a Snowflake ID within its tick, in the given layout';
 
 /*
  * Encoding and time ranges
@@ -101,7 +101,7 @@ AS 'MODULE_PATHNAME', 'snowflake_encode'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
-'Snowflake ID of a time, machine ID and sequence in the layout in force; says nothing about uniqueness';
+'Snowflake ID with the given time, machine ID and sequence number in the layout of snowflake.layout; not necessarily unique';
 
 CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer, layout text)
 RETURNS bigint
@@ -109,51 +109,51 @@ AS 'MODULE_PATHNAME', 'snowflake_encode'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
-'Snowflake ID of a time, machine ID and sequence in the given layout; says nothing about uniqueness';
+'Snowflake ID with the given time, machine ID and sequence number in the given layout; not necessarily unique';
 
 CREATE FUNCTION snowflake_boundary(instant timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_boundary'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_boundary(timestamptz) IS
-'number that divides Snowflake IDs at an instant: IDs before it are below, all others are not; layout in force';
+'boundary between Snowflake IDs at an instant, in the layout of snowflake.layout: IDs with earlier times are below it, all others are not';
 
 CREATE FUNCTION snowflake_boundary(instant timestamptz, layout text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_boundary'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_boundary(timestamptz, text) IS
-'number that divides Snowflake IDs at an instant: IDs before it are below, all others are not; given layout';
+'boundary between Snowflake IDs at an instant, in the given layout: IDs with earlier times are below it, all others are not';
 
 CREATE FUNCTION snowflake_next_instant(instant timestamptz) RETURNS timestamptz
 AS 'MODULE_PATHNAME', 'snowflake_next_instant'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_next_instant(timestamptz) IS
-'instant a microsecond later, infinity after the last one; used where a condition on snowflake_timestamp(id) becomes one on id';
+'instant one microsecond later, or infinity after the last one; used when conditions on snowflake_timestamp(id) are turned into conditions on id';
 
--- neither STRICT nor with a SET clause, or the planner would not inline it
+-- neither STRICT nor with a SET clause: either would keep the planner from inlining it
 CREATE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)
 RETURNS boolean
 LANGUAGE SQL STABLE PARALLEL SAFE
 RETURN id >= snowflake_boundary(start_at) AND id < snowflake_boundary(end_at);
 
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-'whether the time of a Snowflake ID is at or after start_at and before end_at; becomes two comparisons of id that an index answers';
+'whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout; turned into two comparisons of id, for which an index can be used';
 
 CREATE FUNCTION snowflake_width(span interval) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_width'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_width(interval) IS
-'how many numbers an interval covers in the layout in force, a part of a tick as a whole one; no months';
+'number of bigint values that an interval covers in the layout of snowflake.layout, where a part of a tick counts as a whole one; the interval must not contain months';
 
 CREATE FUNCTION snowflake_width(span interval, layout text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_width'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_width(interval, text) IS
-'how many numbers an interval covers in the given layout, a part of a tick as a whole one; no months';
+'number of bigint values that an interval covers in the given layout, where a part of a tick counts as a whole one; the interval must not contain months';
 
 /*
  * IDs as text
@@ -164,14 +164,14 @@ AS 'MODULE_PATHNAME', 'snowflake_to_base32'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
-'Snowflake ID as 13 characters of Crockford''s base 32, in lower case; they sort as the numbers do';
+'converts a Snowflake ID to 13 characters of Crockford''s base 32, in lower case; the texts sort in the order of the IDs';
 
 CREATE FUNCTION snowflake_from_base32(id text) RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_from_base32'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_from_base32(text) IS
-'Snowflake ID of 13 characters of Crockford''s base 32, in either case, o read as 0, i and l as 1';
+'converts 13 characters of Crockford''s base 32 to a Snowflake ID; accepts both cases, o for 0, and i and l for 1';
 
 /*
  * Layouts
@@ -197,7 +197,7 @@ COMMENT ON FUNCTION snowflake_layouts() IS 'rows of the view snowflake_layouts';
 CREATE VIEW snowflake_layouts AS SELECT * FROM snowflake_layouts();
 
 COMMENT ON VIEW snowflake_layouts IS
-'layouts that have a name: ids_per_second is what one machine can issue, exhausted_at when the timestamp bits are used up, definition the same layout written out';
+'layouts that have a name: ids_per_second is the rate that one machine ID allows, exhausted_at the time at which the timestamp bits are exhausted, definition the value of snowflake.layout that defines the same layout';
 
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 
@@ -209,18 +209,18 @@ CREATE FUNCTION pg_stat_snowflake(
 	OUT generator text,
 	OUT machine_id integer,
 	OUT layout text,
-	OUT leases bigint,
-	OUT ids_leased bigint,
+	OUT batches bigint,
+	OUT ids_allocated bigint,
 	OUT overflow_ticks bigint,
 	OUT waits bigint,
 	OUT wait_time double precision,
 	OUT clock_regressions bigint,
 	OUT max_regression interval,
 	OUT ahead interval,
-	OUT ceiling timestamptz,
+	OUT reserved_until timestamptz,
 	OUT floor timestamptz,
-	OUT register_writes bigint,
-	OUT register_write_time double precision,
+	OUT reservation_writes bigint,
+	OUT reservation_write_time double precision,
 	OUT exhausted_at timestamptz,
 	OUT lease_from timestamptz,
 	OUT lease_until timestamptz,
@@ -237,32 +237,40 @@ COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
 CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
 
 COMMENT ON VIEW pg_stat_snowflake IS
-'what each generator of this server has done since stats_reset, and where it is; times in milliseconds where they are no interval';
+'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds';
 
 CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
 AS 'MODULE_PATHNAME', 'pg_stat_snowflake_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_stat_snowflake_reset() IS
-'sets the counters of pg_stat_snowflake to 0';
+'resets the counters of pg_stat_snowflake to 0';
 
 REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_stat_snowflake() TO pg_monitor;
 GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
 
+CREATE FUNCTION snowflake_version() RETURNS text
+AS 'MODULE_PATHNAME', 'snowflake_version'
+LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_version() IS
+'version of the library that this session has loaded, such as 1.0.0; the version of the SQL objects is extversion in pg_extension';
+
 /*
- * Partitions, and tables that have keys already
+ * Creating partitions, and adopting existing tables
  *
- * What runs DDL is in PL/pgSQL, which says DDL best.  It runs as the caller, who
- * needs the rights for it.  Its search_path has nothing of the caller's, and so
- * it asks for the extension's schema, which can change.
+ * Functions that run DDL are written in PL/pgSQL.  They run with the privileges of the caller.
+ * Their search_path contains no schema of the caller's, and so they look up the extension's
+ * schema, which can change.  They do so themselves: a helper function could not be found
+ * without knowing the schema.
  */
 
 /*
- * The functions for a column's IDs have one of two prefixes.  A domain counts as the
- * type that it is based on, through any number of domains.  Other schemas may have
- * types named sno, so the schema is compared as well.  The casts to oid make the
- * operators those of pg_catalog: the name alone finds any in the extension's schema.
+ * The functions for the IDs of a column have one of two prefixes.  A domain counts as its base
+ * type, through any number of domains.  Other schemas can have types named sno, so the schema
+ * is compared as well.  The casts to oid select the operators of pg_catalog: by name alone,
+ * an operator in the extension's schema could be found.
  */
 CREATE FUNCTION snowflake_function_prefix(relation regclass, attribute name) RETURNS text
 LANGUAGE SQL STABLE STRICT PARALLEL SAFE
@@ -280,14 +288,15 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION snowflake_function_prefix(regclass, name) IS
-'prefix of the functions for the IDs of a column: snowflake for bigint, sno for sno, and for domains over them; null for other types; used by other functions';
+'prefix of the functions for the IDs of a column: snowflake for bigint, sno for sno, also for domains over them; null for other types; internal';
 
 /*
- * Starts are counted from start_at, not from each other: the 31st plus a month
- * plus a month is the 31st, not the 28th.  Names tell as much of a start as all
- * starts need.  Where that is hours and less they are in UTC, in which no hour
- * comes twice.  Not STRICT, so that it is inlined, and rows come as they are asked
- * for: who mistakes a second for a month has an error at the first.
+ * The start of each period is computed from start_at, not from the previous period: the 31st
+ * plus one month plus one month is the 31st, not the 28th.  A name contains as many parts of
+ * the start as all starts need.  If these include hours or smaller units, the name is in UTC,
+ * in which no hour occurs twice.  The function is not STRICT, so that it is inlined and returns
+ * rows as they are read: a caller that passes a second for a month gets the error at the first
+ * period.
  */
 CREATE FUNCTION snowflake_periods(start_at timestamptz, end_at timestamptz, step interval,
 	OUT name text, OUT from_at timestamptz, OUT to_at timestamptz, OUT from_id bigint, OUT to_id bigint)
@@ -310,24 +319,23 @@ BEGIN ATOMIC
 				THEN date_trunc(u.unit, start_at AT TIME ZONE 'UTC') = start_at AT TIME ZONE 'UTC'
 				ELSE date_trunc(u.unit, start_at) = start_at END
 		ORDER BY u.rank LIMIT 1),
-	counted (i, starts_at) AS (
-		SELECT 0, start_at
+	counted (i, starts_at, ends_at) AS (
+		SELECT 1, start_at, start_at + step
 		WHERE isfinite(start_at) AND isfinite(end_at) AND start_at < end_at AND start_at + step > start_at
 		UNION ALL
-		SELECT i + 1, start_at + (i + 1)::double precision * step FROM counted
-		WHERE start_at + (i + 1)::double precision * step < end_at)
+		SELECT i + 1, ends_at, start_at + (i + 1)::double precision * step FROM counted
+		WHERE ends_at < end_at)
 	SELECT CASE WHEN n.in_utc THEN to_char(c.starts_at AT TIME ZONE 'UTC', n.format) ELSE to_char(c.starts_at, n.format) END,
-		c.starts_at, start_at + (c.i + 1)::double precision * step,
-		snowflake_boundary(c.starts_at), snowflake_boundary(start_at + (c.i + 1)::double precision * step)
+		c.starts_at, c.ends_at, snowflake_boundary(c.starts_at), snowflake_boundary(c.ends_at)
 	FROM counted c, naming n;
 END;
 
 COMMENT ON FUNCTION snowflake_periods(timestamptz, timestamptz, interval) IS
-'periods of length step from start_at until end_at is covered: a name for each, its times, and the Snowflake IDs from from_id to below to_id that it holds; none where step does not go forward';
+'periods of length step from start_at on, until end_at is covered: the name of each, its times, and its Snowflake IDs, from from_id to before to_id, in the layout of snowflake.layout; no rows if step is not positive';
 
 /*
- * A lock is asked for by name.  It can be another table's when it is there, if that
- * has taken the name meanwhile.
+ * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
+ * acquired, it is the other table that is locked.
  */
 CREATE FUNCTION snowflake_lock_table(relation regclass, exclusively boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -353,13 +361,13 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_lock_table(regclass, boolean) IS
-'locks a table for its owner, exclusively with its partitions and children, or alone and against changes of its partitions; used by other functions';
+'locks a table, which the caller must own: if exclusively is true, in ACCESS EXCLUSIVE mode with its partitions and children; otherwise the table alone, against changes of its partitions; internal';
 
 /*
- * A partition is made as a table like the parent, then attached: unlike CREATE
- * TABLE ... PARTITION OF, that lets others read and write the parent meanwhile.
- * The lock is the one that ATTACH PARTITION takes.  Calls that come at once wait
- * for each other by it, so that the second sees what the first has made.
+ * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
+ * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
+ * the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other, so that
+ * the second call finds the partitions that the first has created.
  */
 CREATE FUNCTION snowflake_create_partitions(
 	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
@@ -374,7 +382,7 @@ DECLARE
 	parent_table record;
 	prefix text;
 	period record;
-	there record;
+	existing record;
 	base name;
 	partition text;
 BEGIN
@@ -408,25 +416,25 @@ BEGIN
 		EXECUTE format('SELECT name, from_at, to_at, %1$s.%2$s_boundary(from_at)::text AS from_id, %1$s.%2$s_boundary(to_at)::text AS to_id'
 			' FROM %1$s.snowflake_periods($1, $2, $3)', extension_schema, prefix) USING start_at, end_at, step
 	LOOP
-		-- boundaries never fall as time goes forward
+		-- boundaries never decrease as time moves forward
 		IF period.from_id = period.to_id THEN
 			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
 				MESSAGE = format('no Snowflake ID is from %s to %s', period.from_at, period.to_at),
 				HINT = CASE prefix WHEN 'sno' THEN 'A period must be within the times of type sno, 2010 to 2079, and have 4 ms at least.'
 					ELSE 'The layout is that of snowflake.layout: a period must be within it, and have a tick at least.' END;
 		END IF;
-		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO there
+		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO existing
 		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
 		WHERE inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) =
 			format('FOR VALUES FROM (%L) TO (%L)', period.from_id, period.to_id);
-		IF there.is_leaving THEN
+		IF existing.is_leaving THEN
 			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-				MESSAGE = format('partition "%s" is pending detach', there.partition),
-				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.', parent, there.partition);
+				MESSAGE = format('partition "%s" is pending detach', existing.partition),
+				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.', parent, existing.partition);
 		END IF;
 		CONTINUE WHEN FOUND;
 
-		-- a long name makes room for the period
+		-- a long name is shortened to make room for the period
 		base := parent_table.name;
 		WHILE octet_length(base || '_' || period.name) > current_setting('max_identifier_length')::integer LOOP
 			base := left(base, -1);
@@ -443,7 +451,7 @@ BEGIN
 		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
 			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
 				DETAIL = format('The partition was to hold the IDs from %s to %s.', period.from_at, period.to_at),
-				HINT = CASE SQLSTATE WHEN '42P07' THEN 'A table of that name is there, and is not the partition of that period.'
+				HINT = CASE SQLSTATE WHEN '42P07' THEN 'A table of that name exists, and is not the partition of that period.'
 					ELSE 'Start where a partition starts or ends, and keep the step and the TimeZone.' END;
 		END;
 		RETURN NEXT partition;
@@ -452,11 +460,12 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval) IS
-'makes partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at until end_at is covered, but for those that it has; returns those made';
+'creates the partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at on, until end_at is covered; periods that have a partition are skipped; returns the created partitions; requires ownership of the table';
 
 /*
- * Raises what is against it, and changes nothing.  The columns that refer to the
- * adopted one are followed as far as foreign keys go.
+ * Raises the first reason against an adoption.  Changes no table, but issues an ID, to compare
+ * it with the existing values.  The columns that refer to the adopted column by foreign keys
+ * are checked, directly and indirectly.
  */
 CREATE FUNCTION snowflake_check_adopt(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -497,7 +506,7 @@ BEGIN
 			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint or sno.';
 	END IF;
 
-	-- of one that is inherited, the column where it comes from
+	-- for an inherited column, the column that it is inherited from
 	WITH RECURSIVE holder (attrelid, attnum, attname) AS (
 		SELECT attrelid, attnum, attname FROM pg_attribute WHERE attrelid = relation AND attname = attribute
 		UNION
@@ -539,21 +548,20 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_adopt(regclass, name) IS
-'raises the error that keeps snowflake_adopt() from adopting a column, if there is one; issues an ID';
+'raises the error that snowflake_adopt() would raise for a column, if any; changes no table, but issues an ID';
 
 /*
- * An ID is drawn before the lock, so that a generator that has to wait, or that
- * cannot work, holds none.
+ * An ID is generated before the lock is taken, so that no lock is held if the generator has to
+ * wait or fails.
  *
- * A column that was GENERATED ALWAYS AS IDENTITY has rejected keys that are given,
- * and a column with a default accepts them.  A trigger cannot keep that up.  It sees
- * a row after its defaults, where a given key looks like a generated one.  If it
- * replaced all keys, it would change those of OVERRIDING SYSTEM VALUE and of a COPY,
- * which IDENTITY accepts, and use two IDs a row.  If it compared the key with
- * snowflake_currval(), it would reject rows for which another default or trigger has
- * generated an ID as well.  The privilege to INSERT and UPDATE the column is exact,
- * but which roles are to have it is the owner's decision.  An error would be in the
- * way of the many who have ALWAYS by habit.  So a NOTICE says it.
+ * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
+ * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
+ * filled in, when a given key looks like a generated one.  If it replaced all keys, it would
+ * change those of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
+ * per row.  If it compared the key with snowflake_currval(), it would reject rows for which
+ * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE
+ * the column is exact, but which roles should have it is the owner's decision.  An error would
+ * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
  */
 CREATE FUNCTION snowflake_adopt(relation regclass, attribute name)
 RETURNS SETOF text
@@ -579,7 +587,7 @@ BEGIN
 	EXECUTE format('SELECT %s.%s_nextval()', extension_schema, coalesce(prefix, 'snowflake'));
 	EXECUTE format('SELECT %s.snowflake_lock_table($1, true)', extension_schema) USING relation;
 	EXECUTE format('SELECT %s.snowflake_check_adopt($1, $2)', extension_schema) USING relation, attribute;
-	-- once more, since the column can have changed before it was locked
+	-- looked up again, since the column can have changed before the lock was acquired
 	EXECUTE prefix_query INTO prefix USING relation, attribute;
 	nextval := format('%s.%s_nextval()', extension_schema, prefix);
 
@@ -611,7 +619,7 @@ BEGIN
 				sequences := sequences || sequence.name;
 			END IF;
 		END LOOP;
-		-- asked now, since it may have gone with that of the parent
+		-- looked up now, since it can have been dropped with that of the parent
 		IF (SELECT attidentity <> '' FROM pg_attribute WHERE attrelid = member.relation AND attnum = member.attnum) THEN
 			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation, attribute);
 		END IF;
@@ -634,7 +642,7 @@ BEGIN
 			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
 	END IF;
 
-	-- the sequences that were owned, now that no default of the family uses them
+	-- the sequences that the columns owned, now that no default of theirs uses them
 	FOR sequence IN
 		SELECT name, name::text AS printed, coalesce(pg_sequence_last_value(name)::text, 'none') AS last_value
 		FROM unnest(sequences) AS name
@@ -651,44 +659,44 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name) IS
-'makes snowflake_nextval() the default of a bigint column, or sno_nextval() of a sno column, its partitions'' and children''s included, in place of a sequence, IDENTITY or none, and drops the sequence; returns what it changed';
+'makes snowflake_nextval() the default of a bigint column, or sno_nextval() that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
- * The register, of which a cluster has one for all its databases
+ * The origin, of which a cluster has one for all its databases
  */
 
-CREATE FUNCTION snowflake_make_register() RETURNS void
-AS 'MODULE_PATHNAME', 'snowflake_make_register'
+CREATE FUNCTION snowflake_create_origin() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_create_origin'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION snowflake_make_register() IS
-'makes the register of Snowflake IDs of this cluster, if it has none';
+COMMENT ON FUNCTION snowflake_create_origin() IS
+'creates the replication origin in which this cluster keeps the durable state of its generators, unless it exists';
 
 CREATE FUNCTION snowflake_accept_layout() RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_accept_layout'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_accept_layout() IS
-'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the layout before';
+'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the previous layout';
 
 CREATE FUNCTION snowflake_accept_clock() RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_accept_clock() IS
-'lets this server believe its clock after a jump forward of more than snowflake.max_clock_step';
+'lets this server trust its clock after a jump forward of more than snowflake.max_clock_step';
 
 CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_set_floor'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
-'moves the line of Snowflake IDs to an instant, forth or back: back repeats IDs if any was issued at or after the instant';
+'moves the generator of Snowflake IDs to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant';
 
-REVOKE ALL ON FUNCTION snowflake_make_register(), snowflake_accept_layout(),
+REVOKE ALL ON FUNCTION snowflake_create_origin(), snowflake_accept_layout(),
 	snowflake_accept_clock(), snowflake_set_floor(timestamptz) FROM PUBLIC;
 
-SELECT snowflake_make_register();
+SELECT snowflake_create_origin();
 
 /*
  * The type sno
@@ -721,15 +729,15 @@ CREATE TYPE sno (
 );
 
 COMMENT ON TYPE sno IS
-'ID of 80 bits: time in units of 4 ms, tick-tock bit, metabyte, partition, sequence; as text 16 characters of 2 to 9 and a to x';
+'80-bit ID: time in units of 4 ms, tick-tock bit, metabyte, partition, sequence number; its text has 16 characters of 2 to 9 and a to x';
 
 CREATE FUNCTION sno_to_bytea(id sno) RETURNS bytea
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION sno_from_bytea(bytes bytea) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION sno_to_bytea(sno) IS 'the 10 bytes of a sno, the highest first';
-COMMENT ON FUNCTION sno_from_bytea(bytea) IS 'sno of its 10 bytes, the highest first';
+COMMENT ON FUNCTION sno_to_bytea(sno) IS 'converts a sno to its 10 bytes, the most significant first';
+COMMENT ON FUNCTION sno_from_bytea(bytea) IS 'converts 10 bytes, the most significant first, to a sno';
 
 CREATE CAST (sno AS bytea) WITH FUNCTION sno_to_bytea(sno);
 CREATE CAST (bytea AS sno) WITH FUNCTION sno_from_bytea(bytea);
@@ -740,9 +748,9 @@ CREATE FUNCTION sno_from_uuid(uuid uuid) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_to_uuid(sno) IS
-'uuid whose 16 bytes are the characters of a sno, to keep it in a column of that type; sorts as the sno does';
+'converts a sno to a value of type uuid whose 16 bytes are the characters of the sno, to store it in a column of that type; sorts in the order of the IDs';
 COMMENT ON FUNCTION sno_from_uuid(uuid) IS
-'sno that sno_to_uuid() put into a uuid';
+'converts a result of sno_to_uuid() back to the sno';
 
 /*
  * Order
@@ -786,7 +794,7 @@ COMMENT ON FUNCTION sno_hash_extended(sno, bigint) IS 'hash';
 COMMENT ON FUNCTION sno_smaller(sno, sno) IS 'smaller of two';
 COMMENT ON FUNCTION sno_larger(sno, sno) IS 'larger of two';
 
--- of <, <=, >= and >: core's estimators do not know the type
+-- for <, <=, >= and >: the estimators of PostgreSQL do not support the type
 CREATE FUNCTION sno_rangesel(internal, oid, internal, integer) RETURNS double precision
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
@@ -835,7 +843,7 @@ CREATE FUNCTION sno_distance(internal, internal) RETURNS double precision
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_distance(internal, internal) IS
-'how far apart two values of type sno are; for BRIN minmax-multi';
+'distance between two values of type sno; for BRIN minmax-multi';
 
 CREATE OPERATOR CLASS sno_minmax_multi_ops FOR TYPE sno USING brin AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
@@ -862,7 +870,7 @@ COMMENT ON AGGREGATE min(sno) IS 'minimum value of all sno input values';
 COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
 
 /*
- * Its parts
+ * Parts of a sno
  */
 
 CREATE FUNCTION sno_decode(id sno,
@@ -870,13 +878,13 @@ CREATE FUNCTION sno_decode(id sno,
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_decode(sno) IS
-'time, metabyte, partition, sequence and timeline of a sno';
+'time, metabyte, partition, sequence number and phase of a sno';
 
 CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_timestamp(sno) IS
-'time of a sno, the start of its unit of 4 ms';
+'time of a sno, which is the start of its unit of 4 ms';
 
 CREATE FUNCTION sno_metabyte(id sno) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -897,7 +905,7 @@ CREATE FUNCTION sno_tick_tock(id sno) RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_tick_tock(sno) IS
-'timeline of a sno: changes each time that the clock of its partition was set back';
+'phase of a sno, which changes each time the clock of its partition is set back';
 
 CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer, sequence integer,
 	tick_tock boolean DEFAULT false)
@@ -905,49 +913,49 @@ RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_encode(timestamptz, integer, integer, integer, boolean) IS
-'sno of a time, metabyte, partition, sequence and timeline; says nothing about uniqueness';
+'sno with the given time, metabyte, partition, sequence number and phase; not necessarily unique';
 
 CREATE FUNCTION sno_boundary(instant timestamptz) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_boundary(timestamptz) IS
-'sno that divides others at an instant: those of a time before it are below, all others are not';
+'boundary between values of type sno at an instant: those with earlier times are below it, all others are not';
 
--- neither STRICT nor with a SET clause, or the planner would not inline it
+-- neither STRICT nor with a SET clause: either would keep the planner from inlining it
 CREATE FUNCTION sno_between(id sno, start_at timestamptz, end_at timestamptz)
 RETURNS boolean
 LANGUAGE SQL IMMUTABLE PARALLEL SAFE
 RETURN id >= sno_boundary(start_at) AND id < sno_boundary(end_at);
 
 COMMENT ON FUNCTION sno_between(sno, timestamptz, timestamptz) IS
-'whether the time of a sno is at or after start_at and before end_at; becomes two comparisons of id that an index answers';
+'whether the time of a sno is at or after start_at and before end_at; turned into two comparisons of id, for which an index can be used';
 
 CREATE FUNCTION sno_zero() RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION sno_zero() IS 'the least sno, all of whose bits are 0';
+COMMENT ON FUNCTION sno_zero() IS 'smallest sno, in which all bits are 0';
 
 /*
- * Generating
+ * Generating IDs of type sno
  */
 
 CREATE FUNCTION sno_nextval(metabyte integer DEFAULT 0) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
-'next sno: unique on this server, whatever its metabyte, 0 to 255; where the clock was set back, in the other timeline';
+'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; if the clock was set back, in the other phase';
 
-CREATE FUNCTION sno_nextval(metabyte integer, count integer) RETURNS SETOF sno
-AS 'MODULE_PATHNAME', 'sno_nextval_set' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+CREATE FUNCTION sno_nextvals(count integer, metabyte integer DEFAULT 0) RETURNS SETOF sno
+AS 'MODULE_PATHNAME', 'sno_nextvals' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
 
-COMMENT ON FUNCTION sno_nextval(integer, integer) IS
-'next count IDs of type sno, for a count of 0 or more; streams in a select list';
+COMMENT ON FUNCTION sno_nextvals(integer, integer) IS
+'generates count IDs of type sno with the given metabyte, none if count is 0; returns them one by one in a select list';
 
-CREATE FUNCTION sno_at(metabyte integer, created_at timestamptz) RETURNS sno
+CREATE FUNCTION sno_at(created_at timestamptz, metabyte integer DEFAULT 0) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION sno_at(integer, timestamptz) IS
-'sno of this server''s partition for a given time, the sequence counted by the session; says nothing about uniqueness';
+COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
+'sno with the given time and metabyte and the partition of this server, with a sequence number counted by the session; not necessarily unique';
 
 CREATE FUNCTION sno_snapshot(
 	OUT partition integer, OUT sequence_min integer, OUT sequence_max integer, OUT sequence integer,
@@ -955,13 +963,13 @@ CREATE FUNCTION sno_snapshot(
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_snapshot() IS
-'state of the generator of type sno: the last time and sequence that were leased, the time up to which both timelines may have been used, and how often the timeline was changed, modulo 4 over restarts';
+'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which both phases can have been used, and the number of changes of phase, modulo 4 over restarts';
 
 CREATE FUNCTION sno_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
-'moves the line of IDs of type sno to an instant, forth or back: back repeats IDs if any was issued at or after the instant, in any timeline';
+'moves the generator of IDs of type sno to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant, in either phase';
 
 REVOKE ALL ON FUNCTION sno_snapshot(), sno_set_floor(timestamptz) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sno_snapshot() TO pg_monitor;

@@ -3,59 +3,63 @@
 /*
  * A registry of machine IDs: one database that leases them to servers.
  *
- * What it leases is a span: a machine ID, and an interval of time from lease_from to
- * before lease_until.  The time is the one that is in IDs.  A server issues IDs with that
- * machine ID only with times in its span, so that two servers never issue the same ID if
- * spans of one machine ID never overlap, whatever the clocks do.
+ * A lease is a machine ID and a span of ID time, from lease_from to before lease_until.
+ * ID time is the time that IDs contain.  A server uses the machine ID only in IDs whose
+ * times are within its lease.  So two servers never issue the same ID if the leases of a
+ * machine ID never overlap, whatever the clocks do.
  *
- * They do not overlap, because all that leases holds the lock of one row from its
- * beginning to its commit, and because
+ * Leases of a machine ID do not overlap, because every function that grants or changes a
+ * lease locks the same row from its beginning to its commit, and because
  *
- * - a new span of a machine ID starts at or after the lease_until that is stored, the end
- *   of all spans that it had;
- * - whoever holds a span is the only one for whom its end is moved forth;
- * - lease_until is moved back only by the holder, who says that it issued nothing at or
- *   after the new end, and issues nothing more; or by a person who says so.
+ * - a new lease of a machine ID begins at or after the stored lease_until, which is the end
+ *   of all earlier leases of that machine ID;
+ * - only the holder of a lease can have its end moved forward;
+ * - lease_until is moved backward only by the holder, which states that it has issued no ID
+ *   at or after the new end and issues no more; or by an administrator who states the same.
  *
- * Clocks are compared so that nobody has to wait for a span to begin, and so that a
- * span does not reach far into the future.  Overlap is kept out by what is stored.
+ * Clocks are compared only so that no server has to wait for its lease to begin, and so
+ * that no lease extends far into the future.  Overlap is prevented by the stored rows.
  *
- * So all depends on what is stored, and a registry can lose some of that: a standby is
- * promoted that had not received all, the database is restored, files are put back.
- * Each grant has a number, greater than those before.  The registry sees that it may have
- * lost grants when it is on another timeline, in another cluster or in another database
- * than before, or when a server knows of a grant that is not stored.  A registry that is
- * new may have lost all grants, those of a registry that was dropped, unless its owner
- * says that it is the first one.  In all these cases it makes a fence, which is
+ * Everything therefore depends on the stored rows, and a registry can lose some of them: a
+ * standby is promoted that had not received all changes, the database is restored from a
+ * dump, or data files are restored from a copy.
+ * Every lease has a number, which is greater than those of all earlier leases; a renewal
+ * gives the lease a new number.  The registry detects that it might have lost leases when
+ * it is on another WAL timeline, in another cluster or in another database than before, or
+ * when a server knows of a lease number that is not stored.  A new registry might have lost
+ * all leases, those of a registry that was dropped, unless its owner declares it the first
+ * one.  In all these cases the registry begins a grace period.  It consists of
  *
- * - an instant, before which no new span starts.  A grant ends at most max_lease after
- *   the later of two clocks that are within max_skew of each other, so that all that was
- *   lost ends before the fence, which is max_lease and two times max_skew from now: once
- *   for the clock of a server, and once for that of the former registry;
- * - a number, fenced_grant, above all that were lost.  A row whose last grant is not above
- *   it may be an old one.  The server that says that it holds this machine ID is believed
- *   if the span that it was granted has not run out: for as long nobody else can have
- *   been given the machine ID, in what was lost or since.  So servers that hold a span
- *   keep it, whether the registry remembers or not; new ones wait for the fence.
+ * - an instant, grace_until, before which no new lease begins.  A lease ends at most
+ *   max_lease after the later of two clocks that are within max_skew of each other.  So all
+ *   lost leases end before grace_until, which is max_lease plus two times max_skew from
+ *   now: max_skew once for the clock of a server, and once for that of the former registry;
+ * - a number, grace_lease_number, above the numbers of all lost leases.  A row whose lease
+ *   number is not above it might be outdated.  In that case a server that states that it
+ *   holds the machine ID is trusted, as long as the lease that it was granted has not ended:
+ *   until then the machine ID cannot have been granted to another server, either in the
+ *   lost rows or since.  So servers that hold a lease keep it, whether or not the registry
+ *   has a record of it, and new servers wait for the end of the grace period.
  *
- * That needs a former registry that grants nothing any more, and a clock of the registry
- * that differs from the former one's by no more than max_skew.  Where files are put back
- * nothing is noticed until a server comes that knows more: use snowflake_registry.fence().
+ * This requires that the former registry grants no more leases, and that the clocks of the
+ * former and the present registry differ by no more than max_skew.  If data files were
+ * restored, the registry notices nothing until a server calls that knows a greater lease
+ * number: use snowflake_registry.start_grace_period().
  *
  * Servers are trusted to use what they were granted, and nothing else.  A server that lies
- * can make others wait, by taking machine IDs or by causing fences.  Each number, time and
- * text that a server sends is bounded, so that its effects end soon after the calls do:
- * docs/security.md lists the bounds.
+ * can make others wait, by taking machine IDs or by causing grace periods.  Each number,
+ * time and text that a server sends is bounded, so that its effects end soon after the
+ * calls do: docs/security.md lists the bounds.
  *
  * An answer counts when its transaction has committed, not when the row has been read.
- * The commit waits for WAL, and for the synchronous standbys if there are any.
+ * The commit waits for WAL, and for the synchronous standbys, if any are configured.
  *
- * This file is also the way to make a registry where no extension can be installed:
+ * This file can also be run where the extension cannot be installed:
  *	  psql -1 -v ON_ERROR_STOP=1 -f snowflake_registry--1.0.sql
- * And so it makes its own schema, by the name of which everything is called.
+ * For that reason it creates its own schema and qualifies all names with it.
  */
 
--- nothing of the schemas of whoever creates it, where others may have laid traps
+-- no schema of the caller's search_path, in which other users can have created objects
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA snowflake_registry;
@@ -63,10 +67,11 @@ CREATE SCHEMA snowflake_registry;
 COMMENT ON SCHEMA snowflake_registry IS 'registry that leases machine IDs to servers that issue Snowflake IDs';
 
 /*
- * What is stored
+ * Tables
  *
- * The row of config is made by the first call, and not here: a dump restores it after
- * the extension was created.  Whoever locks it may read and write all else.
+ * The row of config is inserted by the first call and not by this script, since a dump is
+ * restored after the extension has been created.  A transaction that has locked this row
+ * can read and write all other rows.
  */
 
 CREATE TABLE snowflake_registry.config (
@@ -75,16 +80,16 @@ CREATE TABLE snowflake_registry.config (
 	machine_bits integer CHECK (machine_bits BETWEEN 0 AND 31),
 	max_lease interval NOT NULL DEFAULT '1 hour' CHECK (max_lease > '0' AND max_lease <= '365 days'),
 	max_skew interval NOT NULL DEFAULT '10 seconds' CHECK (max_skew >= '0' AND max_skew <= '1 day'),
-	grants bigint NOT NULL DEFAULT 0,
-	fence timestamptz NOT NULL DEFAULT '-infinity',
-	fenced_grant bigint NOT NULL DEFAULT 0 CHECK (fenced_grant <= grants),
+	last_lease_number bigint NOT NULL DEFAULT 0,
+	grace_until timestamptz NOT NULL DEFAULT '-infinity',
+	grace_lease_number bigint NOT NULL DEFAULT 0 CHECK (grace_lease_number <= last_lease_number),
 	incarnation text,
 	is_new boolean NOT NULL DEFAULT false,
 	CHECK ((layout IS NULL) = (machine_bits IS NULL))
 );
 
 COMMENT ON TABLE snowflake_registry.config IS
-'the one row of what holds for all machine IDs; the layout is that of the first claim; grants is the number of the last grant; incarnation is where the registry was last seen, null if it has yet to make a fence; is_new is true until the first grant, or the first sign of an earlier registry';
+'one row of settings and state that apply to all machine IDs: layout is that of the first claim; last_lease_number is the number of the last lease; no new lease begins before grace_until, and rows of machine with a lease_number up to grace_lease_number might be outdated; incarnation is the cluster, timeline, database and table at the last call, null if a grace period is still to begin; is_new is true until the first lease is granted, or until the first sign of an earlier registry';
 
 CREATE TABLE snowflake_registry.machine (
 	machine_id integer PRIMARY KEY CHECK (machine_id >= 0),
@@ -92,7 +97,7 @@ CREATE TABLE snowflake_registry.machine (
 	holder text NOT NULL,
 	lease_from timestamptz NOT NULL CHECK (isfinite(lease_from)),
 	lease_until timestamptz NOT NULL CHECK (isfinite(lease_until)),
-	grant_number bigint NOT NULL,
+	lease_number bigint NOT NULL,
 	claimed_at timestamptz NOT NULL,
 	seen_at timestamptz NOT NULL,
 	skew interval NOT NULL,
@@ -100,14 +105,14 @@ CREATE TABLE snowflake_registry.machine (
 );
 
 COMMENT ON TABLE snowflake_registry.machine IS
-'the last span of each machine ID that was ever leased; token is null when it was given back';
+'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one';
 
 DO $$
 BEGIN
 	PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.config', '');
 	PERFORM pg_catalog.pg_extension_config_dump('snowflake_registry.machine', '');
 EXCEPTION WHEN feature_not_supported THEN
-	NULL;	-- not in CREATE EXTENSION: tables like all others, which are dumped anyway
+	NULL;	-- run by psql instead of CREATE EXTENSION: pg_dump dumps these tables as any others
 END
 $$;
 
@@ -115,17 +120,17 @@ CREATE TYPE snowflake_registry.answer AS (
 	machine_id integer,
 	lease_from timestamptz,
 	lease_until timestamptz,
-	grant_number bigint,
+	lease_number bigint,
 	skew interval,
 	refusal text,
 	free_at timestamptz
 );
 
 COMMENT ON TYPE snowflake_registry.answer IS
-'a span, the number of its grant, and how far the caller''s clock is ahead; or why there is none, and when there may be one where that is known.  Refusals are no errors, because an error would undo the fence that the call may have made';
+'a lease, its number, and how far the caller''s clock is ahead of the registry''s; or the reason for a refusal, with the time at which a lease might become available, if that is known.  A refusal is not an error, because an error would undo a grace period that the call has begun';
 
 /*
- * Steps, called by the functions below
+ * Internal functions, called by the functions below
  */
 
 CREATE FUNCTION snowflake_registry.require(condition boolean, message text) RETURNS void
@@ -140,27 +145,27 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.require(boolean, text) IS
-'raises invalid_parameter_value unless a condition is true; used by other functions';
+'raises invalid_parameter_value with the given message unless the condition is true; internal';
 
--- A month, and a day over a change to summer time, have no length of their own.
+-- The length of a month varies, and so does that of a day, with daylight saving time.
 CREATE FUNCTION snowflake_registry.exactly(length interval) RETURNS interval
 LANGUAGE SQL IMMUTABLE STRICT
 RETURN make_interval(secs => extract(epoch FROM length)::double precision);
 
 COMMENT ON FUNCTION snowflake_registry.exactly(interval) IS
-'interval of seconds, in which a day has 24 hours and a month 30 days; used by other functions';
+'converts an interval to seconds, with 24 hours a day and 30 days a month; internal';
 
 CREATE FUNCTION snowflake_registry.distance(skew interval) RETURNS interval
 LANGUAGE SQL IMMUTABLE STRICT
 RETURN greatest(skew, -skew);
 
 COMMENT ON FUNCTION snowflake_registry.distance(interval) IS
-'interval without its sign; used by other functions';
+'absolute value of an interval; internal';
 
 /*
- * The timeline is that of WAL as it is written now; the control file has it only after the
- * next checkpoint.  A dump that is restored in the same cluster has another database, or
- * another table.
+ * The timeline is the one on which WAL is being written; the control file shows a new
+ * timeline only after the next checkpoint.  A dump that is restored in the same cluster has
+ * another database, or another table.
  */
 CREATE FUNCTION snowflake_registry.current_incarnation() RETURNS text
 LANGUAGE SQL VOLATILE
@@ -171,39 +176,40 @@ RETURN concat_ws('/',
 	'snowflake_registry.config'::regclass::oid);
 
 COMMENT ON FUNCTION snowflake_registry.current_incarnation() IS
-'cluster, timeline, database and table that this is; used by other functions';
+'identifiers of the cluster, WAL timeline, database and table of this registry, as one text; internal';
 
--- How far after the present a grant of any registry with these limits can end.
-CREATE FUNCTION snowflake_registry.longest_span(config snowflake_registry.config) RETURNS interval
+-- Longest time from now to the end of a lease, granted by any registry with these limits.
+CREATE FUNCTION snowflake_registry.longest_lease(config snowflake_registry.config) RETURNS interval
 LANGUAGE SQL IMMUTABLE
 RETURN snowflake_registry.exactly(config.max_lease + 2 * config.max_skew);
 
-COMMENT ON FUNCTION snowflake_registry.longest_span(snowflake_registry.config) IS
-'how far after the present a grant can end: max_lease and two times max_skew; used by other functions';
+COMMENT ON FUNCTION snowflake_registry.longest_lease(snowflake_registry.config) IS
+'longest time from now to the end of a lease: max_lease plus two times max_skew; internal';
 
 /*
- * No registry has numbered a grant above the nanoseconds since 1970.  Grants add one each,
- * and a fence adds 10^12 at most: that is room for a million fences, and for one more every
- * 17 minutes.  At the limit, fences add less, and grants still have room: even thousands of
- * them a second are far slower than the limit, and after 2255, when it stops rising, there
- * are 2 * 10^17 numbers left.
+ * No registry has given a lease a number above the number of nanoseconds since 1970.  Each
+ * lease increases the last number by one, and each grace period by at most 10^12.  That
+ * leaves room for a million grace periods, and for one more every 17 minutes.  At the limit,
+ * grace periods add less, and numbers remain for leases: even thousands of leases per second
+ * increase the numbers far more slowly than the limit rises.  After 2255, when the limit
+ * stops rising, 2 * 10^17 numbers are left.
  *
- * So a server can know of a number far above those stored, after many fences were lost.
- * But a server that lies cannot use up the numbers, however often it calls.
+ * So a server can know of a number far above the stored ones, after many grace periods were
+ * lost.  But a server that lies cannot use up the numbers, however often it calls.
  */
-CREATE FUNCTION snowflake_registry.grant_limit() RETURNS bigint
+CREATE FUNCTION snowflake_registry.lease_number_limit() RETURNS bigint
 LANGUAGE SQL VOLATILE
 RETURN least(extract(epoch FROM clock_timestamp()) * 1000000000, 9000000000000000000)::bigint;
 
-COMMENT ON FUNCTION snowflake_registry.grant_limit() IS
-'number that no fence has raised the numbers of grants above; used by other functions';
+COMMENT ON FUNCTION snowflake_registry.lease_number_limit() IS
+'greatest number to which a grace period increases last_lease_number: nanoseconds since 1970, at most 9 * 10^18; internal';
 
 /*
- * The leap is more than can have been granted in what was lost, so that the numbers that
- * come are above those, too.  Near the limit it is less: then a number that was lost can be
- * above the fence, and causes another one.
+ * The leap is more than the number of leases that can have been lost, so that the numbers
+ * granted from now on are above the lost ones, too.  Near the limit the leap is smaller: then
+ * a lost number can be above grace_lease_number, and causes another grace period.
  */
-CREATE FUNCTION snowflake_registry.make_fence(until timestamptz, known bigint) RETURNS snowflake_registry.config
+CREATE FUNCTION snowflake_registry.begin_grace_period(until timestamptz, known bigint) RETURNS snowflake_registry.config
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -212,42 +218,48 @@ DECLARE
 	config snowflake_registry.config;
 BEGIN
 	UPDATE snowflake_registry.config c
-	SET fence = greatest(c.fence, coalesce(until, clock_timestamp() + snowflake_registry.longest_span(c))),
-		grants = greatest(c.grants, known, least(greatest(c.grants, known) + leap, snowflake_registry.grant_limit())),
+	SET grace_until = greatest(c.grace_until, coalesce(until, clock_timestamp() + snowflake_registry.longest_lease(c))),
+		last_lease_number = greatest(c.last_lease_number, known,
+			least(greatest(c.last_lease_number, known) + leap, snowflake_registry.lease_number_limit())),
 		incarnation = snowflake_registry.current_incarnation(),
 		is_new = c.is_new AND c.incarnation IS NULL
 	RETURNING * INTO config;
-	UPDATE snowflake_registry.config c SET fenced_grant = c.grants RETURNING * INTO config;
+	UPDATE snowflake_registry.config c SET grace_lease_number = c.last_lease_number RETURNING * INTO config;
 	RETURN config;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.make_fence(timestamptz, bigint) IS
-'lets no span start before an instant, null for the one that all grants that may have been lost end before; only the first fence leaves a registry new; used by other functions';
+COMMENT ON FUNCTION snowflake_registry.begin_grace_period(timestamptz, bigint) IS
+'begins a grace period: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost; known is a lease number that a caller knows of, or 0.  An instant before the present grace_until has no effect on it.  Only the first grace period leaves a registry new.  Returns the row of config; internal';
 
 /*
- * The beginning of all that changes something: waits for its turn, and sees whether grants
- * were lost.
+ * Every function that changes something calls this one first.  It waits for the lock, and
+ * detects whether leases were lost.
  *
- * The commit comes after the function, so that synchronous_commit is set until the end of
- * the transaction; a SET clause would end with the function.  A caller that has given up
- * would wait for the lock for ever, if a commit hangs; so nobody does.
+ * The commit comes after the function, so synchronous_commit is set until the end of the
+ * transaction; a SET clause would end with the function.  If a commit hangs, calls would wait
+ * for the lock forever, even after their clients have given up; lock_timeout prevents that.
  *
- * The first statement that reads is the one that locks.  In READ COMMITTED the following
- * ones see all that was committed before the lock was had.  In the higher levels they may
- * see less, but not fewer grants: each grant updates config, and then the lock fails.
+ * The first statement that reads is the one that locks.  In READ COMMITTED, the following
+ * statements see everything that was committed before the lock was acquired.  At higher
+ * isolation levels they can see less, but never fewer leases: each lease updates config, and
+ * then the attempt to lock the row fails.
  *
- * A grant that the caller knows of is stored under its token or its machine ID, unless
- * others have that machine ID by now, with a greater number; or it was made before the
- * last fence, which was made for such.  A caller who only claims has its number in grants.
+ * A lease number that the caller knows of is stored under its token or its machine ID,
+ * except in two cases: another server has since been granted the machine ID, with a greater
+ * number; or the lease was granted before the last grace period, which was begun for such
+ * leases.  A caller of claim() names no machine ID, and its number is compared with
+ * last_lease_number if its token is not stored.
  *
- * What time it is is not known where clocks differ, or where the caller has not told its
- * own (skew is null).  Then the fence is left to the next call: nothing is granted before.
+ * The time is uncertain if the clocks differ too much, or if the caller has not sent its own
+ * (skew is null).  Then the next call begins the grace period, and until then no lease is
+ * granted.
  *
- * A new registry has no incarnation, so that the first call makes a fence.  A caller that
- * knows of a grant shows that there was a registry before.
+ * A new registry has no incarnation, so the first call begins a grace period.  A caller that
+ * knows of a lease number shows that an earlier registry existed.
  */
-CREATE FUNCTION snowflake_registry.enter(skew interval, known bigint, token uuid, machine_id integer)
+CREATE FUNCTION snowflake_registry.enter(skew interval DEFAULT '0', known bigint DEFAULT 0,
+	token uuid DEFAULT NULL, machine_id integer DEFAULT NULL)
 RETURNS snowflake_registry.config
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -268,24 +280,24 @@ BEGIN
 		INSERT INTO snowflake_registry.config (is_new) VALUES (true) ON CONFLICT DO NOTHING;
 		SELECT * INTO config FROM snowflake_registry.config FOR UPDATE;
 	END IF;
-	PERFORM snowflake_registry.require(known <= greatest(config.grants, snowflake_registry.grant_limit()),
-		'known must not be above the number of any grant that can have been made');
+	PERFORM snowflake_registry.require(known <= greatest(config.last_lease_number, snowflake_registry.lease_number_limit()),
+		'known must not be above any lease number that can have been granted');
 	IF config.is_new AND known > 0 THEN
 		UPDATE snowflake_registry.config SET is_new = false RETURNING * INTO config;
 	END IF;
 
-	SELECT min(m.grant_number) INTO stored FROM snowflake_registry.machine m
+	SELECT min(m.lease_number) INTO stored FROM snowflake_registry.machine m
 	WHERE m.token = enter.token OR m.machine_id = enter.machine_id;
-	stored := coalesce(stored, CASE WHEN machine_id IS NULL THEN config.grants ELSE 0 END);
-	is_lost := known > greatest(stored, config.fenced_grant);
+	stored := coalesce(stored, CASE WHEN machine_id IS NULL THEN config.last_lease_number ELSE 0 END);
+	is_lost := known > greatest(stored, config.grace_lease_number);
 	IF is_lost THEN
-		RAISE LOG 'role "%" knows of grant %, which is not stored', session_user, known;
+		RAISE LOG 'role "%" knows of lease number %, which is not stored', session_user, known;
 	END IF;
 	IF is_lost OR config.incarnation IS DISTINCT FROM snowflake_registry.current_incarnation() THEN
 		IF snowflake_registry.distance(skew) <= config.max_skew THEN
-			RETURN snowflake_registry.make_fence(NULL, known);
+			RETURN snowflake_registry.begin_grace_period(NULL, known);
 		ELSIF is_lost THEN
-			UPDATE snowflake_registry.config c SET incarnation = NULL, grants = greatest(c.grants, known);
+			UPDATE snowflake_registry.config c SET incarnation = NULL, last_lease_number = greatest(c.last_lease_number, known);
 		END IF;
 	END IF;
 	RETURN config;
@@ -293,14 +305,14 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.enter(interval, bigint, uuid, integer) IS
-'locks the registry until the end of the transaction, whose commit will not be asynchronous, makes a fence if grants were lost, and returns the row of config; used by other functions';
+'locks the registry until the end of the transaction, makes the commit of the transaction synchronous, begins a grace period if leases might have been lost, and returns the row of config.  skew is how far the caller''s clock is ahead, null if unknown; known is the greatest lease number that the caller was granted, or 0; token and machine_id are those of the caller.  The defaults are for functions that administrators call; internal';
 
 CREATE FUNCTION snowflake_registry.refuse(refusal text, free_at timestamptz DEFAULT NULL) RETURNS snowflake_registry.answer
 LANGUAGE SQL IMMUTABLE
 RETURN ROW(NULL, NULL, NULL, NULL, NULL, refusal, free_at)::snowflake_registry.answer;
 
 COMMENT ON FUNCTION snowflake_registry.refuse(text, timestamptz) IS
-'answer that refuses; used by other functions';
+'answer with the reason for a refusal, and the time at which a lease might become available, if known; internal';
 
 CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval, config snowflake_registry.config) RETURNS text
 LANGUAGE SQL STABLE
@@ -313,9 +325,9 @@ RETURN CASE
 END;
 
 COMMENT ON FUNCTION snowflake_registry.objection(interval, interval, snowflake_registry.config) IS
-'why a caller gets nothing, whatever it is that it wants, or null; used by other functions';
+'reason to refuse a claim or renewal because of the caller''s clock or the length of the lease, or null; internal';
 
--- What claims and renewals have in common is checked before anything is locked.
+-- The arguments that claim() and renew() share are checked before anything is locked.
 CREATE FUNCTION snowflake_registry.check_call(token uuid, lease interval, clock timestamptz, holder text, known bigint)
 RETURNS void
 LANGUAGE plpgsql
@@ -333,15 +345,15 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.check_call(uuid, interval, timestamptz, text, bigint) IS
-'raises invalid_parameter_value for a malformed claim or renewal; used by other functions';
+'raises invalid_parameter_value for invalid arguments of claim() or renew(); internal';
 
--- What it must not be above is known when the registry is locked.
+-- enter() checks the upper bound, which is known once the registry is locked.
 CREATE FUNCTION snowflake_registry.check_known(known bigint) RETURNS void
 LANGUAGE SQL
 RETURN snowflake_registry.require(known >= 0, 'known must be 0 or above');
 
 COMMENT ON FUNCTION snowflake_registry.check_known(bigint) IS
-'raises invalid_parameter_value for a number below 0, or none; used by other functions';
+'raises invalid_parameter_value for a lease number below 0, or null; internal';
 
 CREATE FUNCTION snowflake_registry.check_layout(layout text, machine_bits integer) RETURNS void
 LANGUAGE plpgsql
@@ -355,13 +367,13 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.check_layout(text, integer) IS
-'raises invalid_parameter_value for a malformed layout, or none; used by other functions';
+'raises invalid_parameter_value for an invalid or null layout or number of bits; internal';
 
 /*
- * The end that is stored is never moved back here, whatever is asked for.  A token holds
- * one span: another one that it had is not renewed any more, and ends where it ends.
+ * The stored end is never moved backward here, whatever end is requested.  A token holds one
+ * lease: another lease that it held can no longer be renewed, and ends when it ends.
  */
-CREATE FUNCTION snowflake_registry.give(id integer, new_token uuid, new_holder text,
+CREATE FUNCTION snowflake_registry.grant_lease(id integer, new_token uuid, new_holder text,
 	new_from timestamptz, new_until timestamptz, new_skew interval)
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql VOLATILE
@@ -371,7 +383,8 @@ DECLARE
 	number bigint;
 	answer snowflake_registry.answer;
 BEGIN
-	UPDATE snowflake_registry.config c SET grants = c.grants + 1, is_new = false RETURNING c.grants INTO number;
+	UPDATE snowflake_registry.config c SET last_lease_number = c.last_lease_number + 1, is_new = false
+	RETURNING c.last_lease_number INTO number;
 	UPDATE snowflake_registry.machine m SET token = NULL WHERE m.token = new_token AND m.machine_id <> id;
 	INSERT INTO snowflake_registry.machine AS m
 	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(), clock_timestamp(), new_skew)
@@ -380,34 +393,34 @@ BEGIN
 		holder = excluded.holder,
 		lease_from = excluded.lease_from,
 		lease_until = greatest(m.lease_until, excluded.lease_until),
-		grant_number = excluded.grant_number,
+		lease_number = excluded.lease_number,
 		claimed_at = CASE WHEN m.token = excluded.token THEN m.claimed_at ELSE excluded.claimed_at END,
 		seen_at = excluded.seen_at,
 		skew = excluded.skew
-	RETURNING m.machine_id, m.lease_from, m.lease_until, m.grant_number, m.skew INTO answer;
+	RETURNING m.machine_id, m.lease_from, m.lease_until, m.lease_number, m.skew INTO answer;
 	RETURN answer;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.give(integer, uuid, text, timestamptz, timestamptz, interval) IS
-'stores a grant and returns it; used by other functions';
+COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz, interval) IS
+'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; internal';
 
 /*
- * The span before has to be over by the caller's clock, in which the new one is to begin;
- * and by the registry's as well unless it was given back, so that a server whose clock is
- * ahead does not take what another one uses.
+ * The previous lease must have ended by the caller's clock, because the new lease begins by
+ * that clock.  Unless it was released, it must have ended by the registry's clock as well, so
+ * that a server whose clock is ahead does not take a machine ID that is in use.
  */
 CREATE FUNCTION snowflake_registry.is_free(m snowflake_registry.machine, clock timestamptz) RETURNS boolean
 LANGUAGE SQL VOLATILE
 RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_timestamp());
 
 COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, timestamptz) IS
-'whether a machine ID that was leased can be leased to a caller with this clock; used by other functions';
+'whether a previously leased machine ID can be leased to a caller whose clock shows the given time; internal';
 
 /*
- * Rows are numbered from 0: a machine ID above the number of its row has a gap before it.
- * No row after the first free one is read, so that machine IDs that were leased in large
- * numbers, and are free again, do not make claims slow.
+ * Rows are numbered from 0, so a machine ID that is greater than the number of its row has a
+ * gap before it.  No row after the first free one is read.  Therefore claims stay fast even
+ * if many machine IDs were leased and are free again.
  */
 CREATE FUNCTION snowflake_registry.smallest_free(ids bigint, clock timestamptz) RETURNS integer
 LANGUAGE SQL VOLATILE
@@ -422,20 +435,20 @@ RETURN (
 	WHERE id < ids);
 
 COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
-'smallest machine ID below a number that can be leased to a caller with this clock, or null; used by other functions';
+'smallest machine ID, of those below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
-CREATE FUNCTION snowflake_registry.refuse_fenced(config snowflake_registry.config) RETURNS snowflake_registry.answer
+CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config) RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
 RETURN CASE
 	WHEN config.is_new THEN
 		snowflake_registry.refuse(format('the registry is new, and snowflake_registry.declare_first() was not called: '
-			'no new span starts before %s', config.fence), config.fence)
+			'no new lease begins before %s', config.grace_until), config.grace_until)
 	ELSE
-		snowflake_registry.refuse(format('the registry was moved or restored: no new span starts before %s', config.fence), config.fence)
+		snowflake_registry.refuse(format('the registry was moved or restored: no new lease begins before %s', config.grace_until), config.grace_until)
 END;
 
-COMMENT ON FUNCTION snowflake_registry.refuse_fenced(snowflake_registry.config) IS
-'answer to who has to wait for the fence; used by other functions';
+COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry.config) IS
+'refusal during a grace period; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_taken(id integer) RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
@@ -445,7 +458,7 @@ RETURN (
 	FROM snowflake_registry.machine m WHERE m.machine_id = id);
 
 COMMENT ON FUNCTION snowflake_registry.refuse_taken(integer) IS
-'answer to who wants a machine ID that is not free; used by other functions';
+'refusal of a claim for a machine ID that is not free; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_all_taken(ids bigint) RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
@@ -455,17 +468,17 @@ RETURN (
 	FROM snowflake_registry.machine m WHERE m.machine_id < ids);
 
 COMMENT ON FUNCTION snowflake_registry.refuse_all_taken(bigint) IS
-'answer to who comes when no machine ID is free; used by other functions';
+'refusal of a claim when no machine ID is free; internal';
 
 /*
- * What servers call
+ * Functions that servers call
  *
- * The caller's clock is compared before the lock is waited for.
+ * The caller's clock is compared before the function waits for the lock.
  */
 
 /*
- * The span starts at the end of the one before, but no earlier than clocks differ: what
- * is long past is of no use.
+ * The lease begins at the end of the previous one, but not earlier than max_skew before now:
+ * times further in the past are of no use.
  */
 CREATE FUNCTION snowflake_registry.claim(token uuid, layout text, machine_bits integer, wanted integer,
 	lease interval, clock timestamptz, holder text, known bigint)
@@ -488,7 +501,7 @@ BEGIN
 	PERFORM snowflake_registry.require(wanted IS NULL OR wanted >= 0 AND wanted < ids,
 		format('wanted must be from 0 to %s, or null', ids - 1));
 	skew := clock - clock_timestamp();
-	config := snowflake_registry.enter(skew, known, token, NULL);
+	config := snowflake_registry.enter(skew, known, token);
 	objection := snowflake_registry.objection(skew, lease, config);
 	IF objection IS NOT NULL THEN
 		RETURN snowflake_registry.refuse(objection);
@@ -503,14 +516,14 @@ BEGIN
 			config.layout, config.machine_bits, layout, machine_bits));
 	END IF;
 
-	-- asked once more, since the answer was lost
+	-- the server repeats its claim, because the answer was lost
 	SELECT * INTO held FROM snowflake_registry.machine m WHERE m.token = claim.token;
-	IF held.grant_number > config.fenced_grant AND coalesce(wanted = held.machine_id, true) THEN
-		RETURN snowflake_registry.give(held.machine_id, token, holder, held.lease_from, lease_until, skew);
+	IF held.lease_number > config.grace_lease_number AND coalesce(wanted = held.machine_id, true) THEN
+		RETURN snowflake_registry.grant_lease(held.machine_id, token, holder, held.lease_from, lease_until, skew);
 	END IF;
 
-	IF config.fence > least(clock_timestamp(), clock) THEN
-		RETURN snowflake_registry.refuse_fenced(config);
+	IF config.grace_until > least(clock_timestamp(), clock) THEN
+		RETURN snowflake_registry.refuse_in_grace_period(config);
 	ELSIF wanted IS NULL THEN
 		id := snowflake_registry.smallest_free(ids, clock);
 		IF id IS NULL THEN
@@ -522,24 +535,24 @@ BEGIN
 	ELSE
 		id := wanted;
 	END IF;
-	RETURN snowflake_registry.give(id, token, holder,
-		greatest(config.fence, least(clock_timestamp(), clock) - config.max_skew,
+	RETURN snowflake_registry.grant_lease(id, token, holder,
+		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
 			(SELECT m.lease_until FROM snowflake_registry.machine m WHERE m.machine_id = id)),
 		lease_until, skew);
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text, bigint) IS
-'leases the machine ID that is wanted, or the smallest free one, to the holder of a token, until lease after the later of its clock and the registry''s; again by the same token, the span that it holds.  known is the greatest grant number that the caller was given, or 0.  Returns the span, or a refusal: clock off, lease too long, other layout, taken, fenced.  Raises invalid_parameter_value for what is malformed';
+'leases the machine ID wanted, or the smallest free one if wanted is null, to the holder of a token, until lease after the later of clock, which is the caller''s, and the registry''s clock.  A repeated claim with the same token extends the lease that it holds.  known is the greatest lease number that the caller was granted, or 0.  Returns the lease, or a refusal: clock off, lease too long, other layout, machine ID taken, grace period.  Raises invalid_parameter_value for invalid arguments';
 
 /*
- * The caller says which span it is that it holds: the row of its token can be of a former
- * one, if the registry lost grants.
+ * The caller states which lease it holds: if the registry lost leases, the row of its token
+ * can be that of an earlier one.
  *
- * If the machine ID was not granted since the fence, and the span has not run out, nobody
- * else has been given that machine ID after the caller.  That holds by the clock of the
- * registry that may have done so, which is within max_skew of this one's.  A span that no
- * grant can have had is nobody's.
+ * If the machine ID was not leased since the grace period began, and the caller's lease has
+ * not ended, no other server was granted the machine ID after the caller.  This refers to the
+ * clock of the registry that would have granted it, which is within max_skew of this one's.
+ * A lease that no registry can have granted is refused.
  */
 CREATE FUNCTION snowflake_registry.renew(token uuid, machine_id integer, lease_from timestamptz, lease_until timestamptz,
 	lease interval, clock timestamptz, holder text, known bigint)
@@ -555,7 +568,7 @@ DECLARE
 	stored snowflake_registry.machine;
 BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
-	PERFORM snowflake_registry.require(known > 0, 'known must be the number of a grant');
+	PERFORM snowflake_registry.require(known > 0, 'known must be a lease number');
 	PERFORM snowflake_registry.require(machine_id >= 0, 'machine_id must be 0 or above');
 	PERFORM snowflake_registry.require(isfinite(lease_from) AND isfinite(lease_until) AND lease_from < lease_until,
 		'lease_from and lease_until must be finite, and in order');
@@ -568,31 +581,31 @@ BEGIN
 	new_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
 
 	SELECT * INTO stored FROM snowflake_registry.machine m WHERE m.machine_id = renew.machine_id;
-	IF stored.grant_number > config.fenced_grant THEN
+	IF stored.lease_number > config.grace_lease_number THEN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
-			RETURN snowflake_registry.refuse(format('this span of machine ID %s is not held under this token', machine_id));
+			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under this token', machine_id));
 		END IF;
-	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.longest_span(config)
+	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN
 		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s', machine_id, lease_until));
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
 	ELSE
-		RETURN snowflake_registry.refuse_fenced(config);
+		RETURN snowflake_registry.refuse_in_grace_period(config);
 	END IF;
-	RETURN snowflake_registry.give(machine_id, token, holder, lease_from, new_until, skew);
+	RETURN snowflake_registry.grant_lease(machine_id, token, holder, lease_from, new_until, skew);
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval, timestamptz, text, bigint) IS
-'moves the end of the span that the holder of a token was last granted, with the number known, to lease after the later of its clock and the registry''s.  Returns the span, or a refusal, after which the caller has what it had: clock off, lease too long, not held, never leased, fenced.  Raises invalid_parameter_value for what is malformed';
+'moves the end of a lease forward, to lease after the later of clock, which is the caller''s, and the registry''s clock.  machine_id, lease_from, lease_until and known, its number, are those of the lease that the holder of the token was last granted.  Returns the lease, or a refusal, which leaves the lease as it was: clock off, lease too long, not held, never leased, grace period.  Raises invalid_parameter_value for invalid arguments';
 
 /*
- * It does not matter which span of the caller the row has, since all IDs are before
- * used_until.  That can be far after lease_until, where a server's line was ahead of its
- * clock; then the span was used to its end.  The end is moved forward only as far as a
- * renewal can reach that was lost: to the fence, or to the end of the longest span if the
- * fence was set later than that by hand.
+ * It does not matter which lease of the caller is stored, since all of its IDs are before
+ * used_until.  If the server's generator was ahead of its clock, used_until can be far after
+ * lease_until; then the whole lease was used.  The end is moved forward only as far as a lost
+ * renewal can have moved it: to grace_until, or to the end of the longest lease if an
+ * administrator has set a later grace_until.
  */
 CREATE FUNCTION snowflake_registry.release(token uuid, used_until timestamptz, known bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -604,21 +617,21 @@ BEGIN
 	PERFORM snowflake_registry.require(token IS NOT NULL, 'token must not be null');
 	PERFORM snowflake_registry.require(used_until IS NOT NULL, 'used_until must not be null');
 	PERFORM snowflake_registry.check_known(known);
-	config := snowflake_registry.enter(NULL, known, token, NULL);
+	config := snowflake_registry.enter(NULL, known, token);
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
 		lease_until = greatest(m.lease_from, least(used_until, greatest(m.lease_until,
-			least(config.fence, clock_timestamp() + snowflake_registry.longest_span(config))))),
+			least(config.grace_until, clock_timestamp() + snowflake_registry.longest_lease(config))))),
 		seen_at = clock_timestamp()
 	WHERE m.token = release.token;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.release(uuid, timestamptz, bigint) IS
-'gives back what is held under a token, all of whose IDs, with whatever machine ID, have times before used_until (-infinity: there are none), and which issues none any more; nothing, if nothing is held.  known is the greatest grant number that the caller was given, or 0.  Raises invalid_parameter_value for what is malformed';
+'releases the lease that is held under a token.  The caller states that it issues no more IDs, and that all of its IDs, of any machine ID, have times before used_until, -infinity if it has issued none.  known is the greatest lease number that the caller was granted, or 0.  Does nothing if the token holds no lease.  Raises invalid_parameter_value for invalid arguments';
 
 /*
- * What people call
+ * Functions that administrators call
  */
 
 CREATE FUNCTION snowflake_registry.admit(role regrole) RETURNS void
@@ -635,13 +648,13 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.admit(regrole) IS
-'lets a role claim, renew and release, and nothing else; for the owner of the registry';
+'grants a role the privileges to call claim(), renew() and release(), and no others; for the owner of the registry';
 
 /*
- * A new registry has made a fence for the grants of one before it.  Only that is lifted:
- * where a grant was made, a server knows of one, or the registry has moved, it is not new.
- * No grant has been numbered, so the numbers start from 1, and a server that knows of a
- * grant after all is noticed.
+ * A new registry has begun a grace period, in case an earlier one granted leases.  Only that
+ * grace period is ended here.  A registry is no longer new once it has granted a lease, a
+ * server has sent a lease number, or the registry has moved.  A new registry has granted no
+ * lease, so the numbers start at 1, and a server that does know of a lease number is noticed.
  */
 CREATE FUNCTION snowflake_registry.declare_first() RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -650,25 +663,27 @@ AS $$
 DECLARE
 	config snowflake_registry.config;
 BEGIN
-	config := snowflake_registry.enter('0', 0, NULL, NULL);
+	config := snowflake_registry.enter();
 	IF config.is_new THEN
-		UPDATE snowflake_registry.config SET fence = '-infinity', fenced_grant = 0, grants = 0, is_new = false;
-	ELSIF config.fence > clock_timestamp() THEN
+		UPDATE snowflake_registry.config
+		SET grace_until = '-infinity', grace_lease_number = 0, last_lease_number = 0, is_new = false;
+	ELSIF config.grace_until > clock_timestamp() THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = 'the registry cannot be declared the first one',
-			DETAIL = format('Grants might have been lost, which all end before %s.', config.fence),
-			HINT = 'Wait until then.  If you know that no grant was lost, use snowflake_registry.lift_fence().';
+			DETAIL = format('Leases might have been lost; all of them end before %s.', config.grace_until),
+			HINT = 'Wait until then.  If you know that no lease was lost, use snowflake_registry.end_grace_period().';
 	END IF;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.declare_first() IS
-'tells a new registry that no other one has leased machine IDs to the same servers before it, so that it leases at once.  Does nothing if there is no fence.  Raises object_not_in_prerequisite_state if there is one for another reason';
+'tells a new registry that no earlier one has leased machine IDs to the same servers, so that it grants leases at once.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
 
 /*
- * A fence is to be after all grants that may be lost, also those that were made by what was
- * configured before.  The limits of a registry before a new one are at least what this one
- * is given: its fence is moved forward with them.
+ * A grace period must extend beyond the end of all leases that might be lost, including those
+ * that were granted under the previous limits.  The limits of a registry that existed before
+ * a new one are assumed to be at least those that the new one is given: its grace period is
+ * extended accordingly.
  */
 CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL, max_skew interval DEFAULT NULL)
 RETURNS void
@@ -679,7 +694,7 @@ DECLARE
 	config snowflake_registry.config;
 	last_end timestamptz;
 BEGIN
-	config := snowflake_registry.enter('0', 0, NULL, NULL);
+	config := snowflake_registry.enter();
 	max_lease := coalesce(snowflake_registry.exactly(max_lease), config.max_lease);
 	max_skew := coalesce(snowflake_registry.exactly(max_skew), config.max_skew);
 	PERFORM snowflake_registry.require(max_lease > '0' AND max_lease <= '365 days',
@@ -697,15 +712,15 @@ BEGIN
 	UPDATE snowflake_registry.config c SET max_lease = configure.max_lease, max_skew = configure.max_skew
 	RETURNING * INTO config;
 	UPDATE snowflake_registry.config c
-	SET fence = greatest(c.fence, clock_timestamp() + snowflake_registry.longest_span(config)) WHERE c.is_new;
+	SET grace_until = greatest(c.grace_until, clock_timestamp() + snowflake_registry.longest_lease(config)) WHERE c.is_new;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.configure(interval, interval) IS
-'sets the longest lease, and how far the clock of a server may be off; null keeps what is set.  Raises object_not_in_prerequisite_state where a lease is longer than it would allow, invalid_parameter_value out of range.  A failover that loses the change to something greater needs a fence by hand.  The fence of a new registry is moved forward';
+'sets the longest lease, and the greatest difference between the clocks of a server and the registry; null leaves a limit unchanged.  Extends the grace period of a new registry accordingly.  After a failover that loses an increase, call start_grace_period().  Raises object_not_in_prerequisite_state if a lease ends later than smaller limits allow, invalid_parameter_value if an argument is out of range';
 
 /*
- * The minute is the most that a server's IDs may be ahead of its clock.
+ * The IDs of a server are at most one minute ahead of its clock.
  */
 CREATE FUNCTION snowflake_registry.declare_dead(machine_id integer, issued_until timestamptz DEFAULT NULL)
 RETURNS timestamptz
@@ -718,13 +733,13 @@ DECLARE
 BEGIN
 	PERFORM snowflake_registry.require(machine_id IS NOT NULL, 'machine_id must not be null');
 	PERFORM snowflake_registry.require(coalesce(isfinite(issued_until), true), 'issued_until must be a finite time, or null');
-	config := snowflake_registry.enter('0', 0, NULL, NULL);
+	config := snowflake_registry.enter();
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
 		lease_until = greatest(m.lease_from, least(m.lease_until, coalesce(issued_until,
 			clock_timestamp() + greatest(m.skew, '0') + config.max_skew + interval '1 minute')))
 	WHERE m.machine_id = declare_dead.machine_id AND m.token IS NOT NULL
-	RETURNING greatest(m.lease_until, config.fence) INTO ends_at;
+	RETURNING greatest(m.lease_until, config.grace_until) INTO ends_at;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('machine ID %s is not held', machine_id);
@@ -734,34 +749,34 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.declare_dead(integer, timestamptz) IS
-'takes a machine ID from a server that issues no IDs any more, and whose IDs have times before issued_until; null: its clock was right but for max_skew and what was last seen, and it stopped before now.  Returns from when on it can be leased.  Raises object_not_in_prerequisite_state if it is not held';
+'ends the lease of a machine ID whose holder issues no more IDs, and has issued only IDs with times before issued_until.  If issued_until is null, the holder must have stopped before now, with a clock whose skew was within max_skew of the one last seen.  Returns the time from which the machine ID can be leased again.  Raises object_not_in_prerequisite_state if it is not held, invalid_parameter_value for invalid arguments';
 
-CREATE FUNCTION snowflake_registry.fence(until timestamptz DEFAULT NULL) RETURNS timestamptz
+CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT NULL) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(coalesce(isfinite(until), true), 'until must be a finite time, or null');
-	PERFORM snowflake_registry.enter('0', 0, NULL, NULL);
-	RETURN (snowflake_registry.make_fence(until, 0)).fence;
+	PERFORM snowflake_registry.enter();
+	RETURN (snowflake_registry.begin_grace_period(until, 0)).grace_until;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.fence(timestamptz) IS
-'tells the registry that it has lost grants: no new span starts before an instant, null for the one that all of them end before; servers that hold a span keep it.  Never moves a fence back.  Returns where it is';
+COMMENT ON FUNCTION snowflake_registry.start_grace_period(timestamptz) IS
+'starts a grace period, for a registry that might have lost leases: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost.  Servers that hold a lease keep it and can renew it.  Never shortens a grace period.  Returns its end.  Raises invalid_parameter_value if until is infinite';
 
-CREATE FUNCTION snowflake_registry.lift_fence() RETURNS void
+CREATE FUNCTION snowflake_registry.end_grace_period() RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	PERFORM snowflake_registry.enter('0', 0, NULL, NULL);
-	UPDATE snowflake_registry.config SET fence = '-infinity', fenced_grant = 0, is_new = false;
+	PERFORM snowflake_registry.enter();
+	UPDATE snowflake_registry.config SET grace_until = '-infinity', grace_lease_number = 0, is_new = false;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.lift_fence() IS
-'tells the registry that it has lost no grant, as after the promotion of a synchronous standby: what it has stored holds, and there is no fence';
+COMMENT ON FUNCTION snowflake_registry.end_grace_period() IS
+'ends the grace period, for a registry that has lost no lease, for example after the promotion of a synchronous standby.  If leases were lost, IDs can be issued twice';
 
 CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL, machine_bits integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -771,13 +786,13 @@ BEGIN
 	IF layout IS NOT NULL OR machine_bits IS NOT NULL THEN
 		PERFORM snowflake_registry.check_layout(layout, machine_bits);
 	END IF;
-	PERFORM snowflake_registry.enter('0', 0, NULL, NULL);
+	PERFORM snowflake_registry.enter();
 	UPDATE snowflake_registry.config SET layout = accept_layout.layout, machine_bits = accept_layout.machine_bits;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
-'sets the layout that the registry is for, and its bits for the machine ID; without arguments the next claim sets them.  IDs of two layouts can be equal.  Raises invalid_parameter_value out of range';
+'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
 
 CREATE VIEW snowflake_registry.machines AS
 SELECT machine_id, holder,
@@ -786,23 +801,23 @@ SELECT machine_id, holder,
 FROM snowflake_registry.machine;
 
 COMMENT ON VIEW snowflake_registry.machines IS
-'machine IDs that were ever leased, and their last spans; skew is how far the holder''s clock was ahead when it was last seen';
+'machine IDs that were ever leased, each with its last lease; skew is how far the holder''s clock was ahead of the registry''s at seen_at';
 
 CREATE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
-	CASE WHEN m.taken = n.ids THEN greatest(m.next_free_at, c.fence) END AS next_free_at,
-	CASE WHEN c.fence > clock_timestamp() THEN c.fence END AS fence,
-	c.max_lease, c.max_skew, c.grants
+	CASE WHEN m.taken = n.ids THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
+	CASE WHEN c.grace_until > clock_timestamp() THEN c.grace_until END AS grace_until,
+	c.max_lease, c.max_skew, c.last_lease_number
 FROM snowflake_registry.config c
 	CROSS JOIN LATERAL (SELECT 1::bigint << c.machine_bits AS ids) n
 	CROSS JOIN LATERAL (
 		SELECT count(token) AS held, count(*) FILTER (WHERE machine_id < n.ids) AS taken, min(lease_until) FILTER (WHERE machine_id < n.ids) AS next_free_at
 		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp()) m;
 
-COMMENT ON VIEW snowflake_registry.status IS 'the registry in one row, none before it was first called';
+COMMENT ON VIEW snowflake_registry.status IS 'state of the registry, as one row, or none before its first call: held, free are numbers of machine IDs; next_free_at is null unless all are taken; grace_until is null unless a grace period is in progress';
 
 /*
- * Rights
+ * Privileges
  */
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;

@@ -7,7 +7,7 @@
  *	torture FILE read			reads the binary COPY of one bigint column
  *	torture FILE report			prints what was read so far
  *
- * FILE has a bit for each ID of the layout "twitter" in that span of time, and is
+ * FILE has a bit for each ID of the layout "twitter" in that period, and is
  * mapped by all readers.  Bits are set and sums added by atomic operations, so an
  * ID that two readers have is noticed by one of them, whenever they run.
  */
@@ -32,7 +32,7 @@ typedef struct Seen
 	int64_t		checked;
 	int64_t		duplicates;
 	int64_t		disordered;		/* not greater than the one before */
-	int64_t		outside;		/* not of the span of time */
+	int64_t		outside;		/* not of the period */
 	unsigned char bits[];
 } Seen;
 

@@ -1,16 +1,16 @@
--- Bulk insert with IDs that are fetched ahead: parents and children in two statements.
+-- Bulk insert with IDs that are generated in advance: parents and children in two statements.
 --
 -- A client that knows the IDs of its rows before it inserts them needs no RETURNING,
--- and can send rows that refer to each other in one go.  snowflake_nextval(count) gives
--- as many as it wants, in one round trip.
+-- and can send rows that refer to each other in one statement each.  snowflake_nextvals(count)
+-- returns count IDs in one round trip.
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL);
 CREATE TABLE lines (
     id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
     order_id bigint NOT NULL REFERENCES orders,
     item text NOT NULL);
 
--- what a client would fetch, and keep
-SELECT array_agg(id) AS ids FROM snowflake_nextval(1000) AS id \gset
+-- the IDs that a client would fetch and keep
+SELECT array_agg(id) AS ids FROM snowflake_nextvals(1000) AS id \gset
 
 INSERT INTO orders (id, customer)
 SELECT id, 'customer ' || n FROM unnest(:'ids'::bigint[]) WITH ORDINALITY AS ids (id, n);

@@ -1,4 +1,4 @@
--- COPY: rows without an ID get one, rows that have one keep it.
+-- COPY: rows without an ID get one, and rows with an ID keep it.
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
 
 COPY orders (item) FROM STDIN;
@@ -7,7 +7,7 @@ a desk
 a chair
 \.
 
--- from another server, or another table, with the IDs that rows have there
+-- from another server or another table, with the existing IDs
 COPY orders (id, item) FROM STDIN;
 1541815603606036480	a shelf
 \.

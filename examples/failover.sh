@@ -1,5 +1,5 @@
 #!/bin/sh
-# Failover to a streaming standby, while the old primary lives on: both issue IDs, with
+# Failover to a streaming standby, while the old primary still runs: both issue IDs, with
 # different machine IDs.  Nothing has to be done at the promotion, as by a hook of Patroni or
 # repmgr: the standby has the configuration of its primary, and the server leases
 # a machine ID when it accepts writes.
@@ -24,15 +24,15 @@ pg_basebackup -D "$directory/data" --checkpoint=fast --write-recovery-conf --no-
 echo "unix_socket_directories = '$directory'" >> "$directory/data/postgresql.conf"
 pg_ctl -D "$directory/data" -l "$directory/log" -w start > /dev/null
 
-# It takes over.  The old primary does not know, and goes on.
+# It takes over.  The old primary is not told, and continues to run.
 pg_ctl -D "$directory/data" -w promote > /dev/null
 standby "INSERT INTO orders (item) SELECT 'of the new primary' FROM generate_series(1, 1000)"
 primary "INSERT INTO orders (item) SELECT 'of the old primary' FROM generate_series(1, 1000)"
 echo "The old primary has machine ID $(primary "$machine_id"), the new one $(standby "$machine_id")."
 
-# No ID comes twice.
+# No ID is issued twice.
 ids="SELECT id FROM orders WHERE item LIKE 'of %'"
 { primary "$ids"; standby "$ids"; } | sort > "$directory/ids"
 [ "$(wc -l < "$directory/ids")" = 2000 ]
 [ -z "$(uniq -d "$directory/ids")" ]
-echo "2000 IDs of both, none of them twice."
+echo "2000 IDs of both servers, none of them issued twice."

@@ -1,8 +1,8 @@
--- A column created_at that takes no writing: computed from the ID, and kept with the row.
+-- A generated column created_at, computed from the ID and stored with the row.
 --
--- Only for those who want the column: queries find rows by snowflake_timestamp(id) as
--- well, without the 8 bytes a row and without an index.  The layout is named, since what
--- is stored must not depend on a setting.
+-- The column is optional: queries can use snowflake_timestamp(id) instead, without 8 bytes
+-- per row and without another index.  The layout is given, since stored values must not depend
+-- on a setting.
 CREATE TABLE orders (
     id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
     item text NOT NULL,

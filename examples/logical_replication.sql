@@ -1,5 +1,5 @@
 -- Logical replication of a table keyed by Snowflake IDs.  The subscriber has another
--- machine ID, so both servers can insert: their IDs never meet, and rows keep theirs.
+-- machine ID, so both servers can insert: their IDs are never equal, and rows keep theirs.
 --
 -- Runs on the server that publishes (wal_level = logical, snowflake.machine_id = 1); the variable
 -- second is the connection string of the one that subscribes (snowflake.machine_id = 2), and
@@ -18,7 +18,7 @@ INSERT INTO orders (item) VALUES ('a desk');
 \connect :first
 INSERT INTO orders (item) VALUES ('a chair');
 
--- until the subscriber has what was there before, and what came since
+-- until the subscriber has the rows that existed before, and those inserted since
 \connect :second
 DO $$
 BEGIN

@@ -3,7 +3,7 @@
 
 Packages: python3-django python3-psycopg2
 
-SnowflakeField is a BigAutoField, but for the type of its column: Django leaves it out of
+SnowflakeField is a BigAutoField, except for the type of its column: Django leaves it out of
 INSERT and asks for it by RETURNING, as with a sequence.  Migrations, foreign keys and the
 admin treat it as any automatic key.  The migration that creates the extension is
 django.contrib.postgres.operations.CreateExtension("snowflake"), before the first table.

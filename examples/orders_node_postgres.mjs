@@ -37,7 +37,7 @@ const byText = await client.query("SELECT id FROM orders WHERE id = snowflake_fr
 assert.equal(byText.rows[0].id, id);
 
 // IDs fetched ahead, and rows of them in one statement.
-const ids = (await client.query("SELECT snowflake_nextval(1000) AS id")).rows.map((row) => row.id);
+const ids = (await client.query("SELECT snowflake_nextvals(1000) AS id")).rows.map((row) => row.id);
 await client.query("INSERT INTO orders (id, item) SELECT *, 'a desk' FROM unnest($1::bigint[])", [ids]);
 const count = (await client.query("SELECT count(*) FROM orders WHERE id > $1", [id])).rows[0].count;
 assert.equal(count, "1000");

@@ -20,7 +20,7 @@ with psycopg.connect() as connection:
     assert abs(created_at - datetime.now(timezone.utc)) < timedelta(minutes=1)
 
     # IDs fetched ahead: one round trip for a thousand of them, and then COPY.
-    ids = [row[0] for row in connection.execute("SELECT snowflake_nextval(%s)", [1000])]
+    ids = [row[0] for row in connection.execute("SELECT snowflake_nextvals(%s)", [1000])]
     assert ids == sorted(set(ids)) and ids[0] > order
     with connection.cursor().copy("COPY orders (id, item) FROM STDIN") as copy:
         for number, id in enumerate(ids):

@@ -3,8 +3,8 @@
 -- Packages: postgresql-N-partman
 --
 -- pg_partman, up to 5.5 at least, takes its functions that encode and decode times for keys of
--- text and uuid only.  Of a bigint it makes ranges of numbers, each as wide as
--- snowflake_width() says.  docs/partitions.md tells what differs.
+-- text and uuid only.  For a bigint it creates ranges of numbers, each of the width that
+-- snowflake_width() returns.  docs/partitions.md describes the differences.
 CREATE SCHEMA partman;
 CREATE EXTENSION pg_partman SCHEMA partman;
 SELECT split_part(extversion, '.', 1)::integer >= 5 AS partman_5 FROM pg_extension WHERE extname = 'pg_partman' \gset
@@ -48,8 +48,8 @@ BEGIN
 END
 $$;
 
--- From version 5.2 on, a key that is text can have periods of time, by functions of one's
--- own.  Both have to take NULL.
+-- From version 5.2 on, a text key can have periods of time, with user-defined functions.  Both
+-- must accept NULL.
 \if :partman_5
 CREATE FUNCTION to_key(timestamptz) RETURNS text LANGUAGE SQL STABLE RETURN snowflake_to_base32(snowflake_boundary($1));
 CREATE FUNCTION to_time(text) RETURNS timestamptz LANGUAGE SQL STABLE RETURN snowflake_timestamp(snowflake_from_base32($1));

@@ -13,7 +13,7 @@ trap 'kill "$exporter" 2> /dev/null; rm -f "$log"' EXIT
 
 psql -Xqc "CREATE EXTENSION snowflake_registry"
 psql -Xqc "SELECT snowflake_registry.declare_first()" > /dev/null
-psql -Xqc "SELECT snowflake_registry.claim(gen_random_uuid(), 'twitter', 10, NULL, '1 minute', clock_timestamp(), 'somebody', 0)" > /dev/null
+psql -Xqc "SELECT snowflake_registry.claim(gen_random_uuid(), 'twitter', 10, NULL, '1 minute', clock_timestamp(), 'example', 0)" > /dev/null
 psql -Xqc "SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)" > /dev/null
 
 DATA_SOURCE_NAME="host=$PGHOST user=$PGUSER dbname=$PGDATABASE sslmode=disable" \
@@ -32,4 +32,4 @@ printf '%s\n' "$metrics" | grep '^snowflake'
 for metric in $(sed -n 's/^    - \(.*\): { usage: [CG].*/\1/p' "$queries"); do
 	printf '%s\n' "$metrics" | grep -q "^snowflake_\(registry_\)*$metric{" || { echo "$metric is missing" >&2; cat "$log" >&2; exit 1; }
 done
-printf '%s\n' "$metrics" | awk '/^snowflake_ids_leased_total.*generator="bigint"/ { found = 1; exit !($2 >= 1000) } END { if (!found) exit 1 }'
+printf '%s\n' "$metrics" | awk '/^snowflake_ids_allocated_total.*generator="bigint"/ { found = 1; exit !($2 >= 1000) } END { if (!found) exit 1 }'

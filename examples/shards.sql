@@ -1,6 +1,6 @@
 -- Hash shards: a coordinator, and two servers that it reaches by postgres_fdw.  All three
--- lease their machine IDs from one registry, a database beside the coordinator's, so that
--- nobody has to give them numbers, and orders can be taken on any of them.
+-- lease their machine IDs from one registry, a database next to the coordinator's, so that no
+-- machine ID has to be configured, and orders can be inserted on any of them.
 --
 -- Runs on the coordinator, whose connection string is the variable coordinator; shard1 and
 -- shard2 are those of the others.  All have in postgresql.conf, with the address of the
@@ -22,7 +22,7 @@ CREATE EXTENSION snowflake;
 CREATE TABLE orders_1 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL, item text);
 SELECT current_setting('unix_socket_directories') AS host, current_setting('port') AS port \gset shard2_
 
--- which the coordinator has as partitions
+-- these tables are partitions on the coordinator
 \connect :coordinator
 CREATE SERVER shard1 FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host :'shard1_host', port :'shard1_port', dbname 'shards');
 CREATE SERVER shard2 FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host :'shard2_host', port :'shard2_port', dbname 'shards');
@@ -31,10 +31,10 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER shard2;
 CREATE FOREIGN TABLE orders_0 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 0) SERVER shard1;
 CREATE FOREIGN TABLE orders_1 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 1) SERVER shard2;
 
--- Orders that come in at the coordinator have its machine ID, wherever they are stored.
+-- Orders that are inserted on the coordinator have its machine ID, wherever they are stored.
 INSERT INTO orders (customer, item) SELECT n, 'a lamp' FROM generate_series(1, 1000) n;
 
--- Those that customers place at their shard have the shard's.
+-- Orders that are inserted on a shard have the shard's.
 \connect :shard1
 INSERT INTO orders_0 (customer, item) SELECT customer, 'a desk' FROM orders_0;
 \connect :shard2

@@ -1,5 +1,5 @@
 -- Two-way logical replication: both servers insert into the same table, and each has the
--- rows of both.  Keys never meet, since the servers have different machine IDs, which they
+-- rows of both.  Keys are never equal, since the servers have different machine IDs, which they
 -- lease from a registry.  Needs PostgreSQL 16, for origin = none: rows that came from the
 -- other server are not sent back.
 --
@@ -24,7 +24,7 @@ INSERT INTO orders (item) SELECT 'a lamp' FROM generate_series(1, 1000);
 \connect :shard2
 INSERT INTO orders (item) SELECT 'a desk' FROM generate_series(1, 1000);
 
--- until both have all
+-- until both servers have all rows
 DO $$
 BEGIN
     FOR i IN 1 .. 600 LOOP

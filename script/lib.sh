@@ -42,7 +42,9 @@ find_postgresql() {
 	return 1
 }
 
-# A copy of the checkout in $work, without what was built in it.
+# A copy of the checkout in $work, without what was built in it; but with that in a copy from which
+# script/test has installed the extension, so that the scripts that it runs there need not build
+# and install it once more.
 copy_checkout() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/snowflake.XXXXXX")
 	trap clean_up EXIT
@@ -52,8 +54,10 @@ copy_checkout() {
 }
 
 pack_checkout() {
-	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]' \
-		--exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/node_modules -cf - .
+	local built=(--exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]')
+
+	[ "${SNOWFLAKE_INSTALLED:-}" != "$top" ] || built=()
+	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/node_modules -cf - .
 }
 
 # A copy that is kept, with what was built in it, for the next call: there is one for each checkout
@@ -103,6 +107,7 @@ run_make() {
 }
 
 install_extension() {
+	[ "${SNOWFLAKE_INSTALLED:-}" != "$top" ] || return 0
 	if [ -w "$("$PG_CONFIG" --pkglibdir)" ]; then
 		run_make install
 	else
@@ -211,7 +216,22 @@ end_stage() {
 	fi
 }
 
-# The tests of the server that ISOLATION=, REGRESS= and TAP_TESTS= do not turn off.
+# The tests of the server that ISOLATION=, REGRESS= and TAP_TESTS= do not turn off.  TAP tests copy
+# one data directory for each of their servers.
 check() {
-	as_owner make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
+	if [ ! -d "$work/template" ]; then
+		as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync > "$work/initdb.log" 2>&1 ||
+			{ cat "$work/initdb.log"; return 1; }
+	fi
+	as_owner env INITDB_TEMPLATE="$work/template" make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
 }
+
+# The TAP tests, those that take the longest first, so that none of them is left to run alone in
+# the end.
+tap_tests() (
+	local long=(003_concurrency 204_registry_lost 202_registry_worker 203_fleet 205_pass_on 100_sno
+		201_registry_lost_leases 013_migration 005_crashes 007_origin)
+
+	cd "$top" || return 1
+	{ printf 't/%s.pl\n' "${long[@]}"; printf '%s\n' t/*.pl; } | awk '!seen[$0]++' | paste -sd ' '
+)

@@ -1,4 +1,4 @@
--- snowflake_adopt(): Snowflake IDs for the tables that are there.
+-- snowflake_adopt(): Snowflake IDs for existing tables.
 \set SHOW_CONTEXT never
 SET timezone = 'UTC';
 
@@ -11,7 +11,7 @@ SELECT to_regclass('orders_id_seq') AS sequence;
 INSERT INTO orders (item) VALUES ('a shelf');
 SELECT item, id < 4 AS of_the_sequence, id > snowflake_boundary(now() - interval '1 day') AS snowflake FROM orders ORDER BY id;
 
--- once more: nothing is left to do
+-- a second call: nothing is left to do
 SELECT snowflake_adopt('orders', 'id');
 
 -- IDENTITY, both kinds, and a column with no default, nullable and empty
@@ -26,7 +26,7 @@ SELECT snowflake_adopt('visits', 'a Column');
 INSERT INTO visits DEFAULT VALUES;
 SELECT id < other AND other < "a Column" AS in_order FROM visits;
 
--- what adoption takes away, and its NOTICE says: after an INSERT, lastval() is of a sequence
+-- effects that the NOTICE describes: after an INSERT, lastval() returns the value of a sequence
 -- that was used before, and the column has no sequence
 CREATE TABLE buyers (id bigserial PRIMARY KEY);
 CREATE TABLE bought (id bigserial PRIMARY KEY, buyer bigint DEFAULT currval('buyers_id_seq'));
@@ -40,7 +40,7 @@ INSERT INTO bought DEFAULT VALUES RETURNING id = lastval() AS last;
 SELECT lastval(), pg_get_serial_sequence('bought', 'id');
 DROP TABLE buyers, bought;
 
--- a sequence that is not owned is left, as is one that others use
+-- a sequence that is not owned is left, and so is one that other objects use
 CREATE SEQUENCE numbers;
 CREATE TABLE one (id bigint DEFAULT nextval('numbers'));
 CREATE TABLE two (id bigserial);
@@ -60,7 +60,7 @@ SELECT nextval('aaa');
 INSERT INTO doubled DEFAULT VALUES;
 SELECT snowflake_adopt('doubled', 'id');
 
--- a serial that was made wide has a sequence of integers
+-- a serial that was changed to bigint has a sequence of integers
 CREATE TABLE wide (id serial PRIMARY KEY);
 SELECT snowflake_adopt('wide', 'id');
 \echo :SQLSTATE
@@ -94,7 +94,7 @@ SELECT snowflake_adopt('beasts', 'id');
 INSERT INTO tigers DEFAULT VALUES;
 SELECT id > snowflake_boundary(now() - interval '1 day') AS snowflake FROM beasts;
 
--- the greatest value of all the family counts
+-- the greatest value of the table and all its partitions and children counts
 CREATE TABLE plants (id bigint);
 CREATE TABLE trees () INHERITS (plants);
 INSERT INTO trees VALUES (9000000000000000000);
@@ -105,7 +105,7 @@ SELECT snowflake_adopt('plants', 'id');
 UPDATE trees SET id = -9000000000000000000;
 SELECT snowflake_adopt('plants', 'id');
 
--- columns too narrow for what they are to refer to
+-- columns too narrow for the column that they refer to
 CREATE TABLE customers (id bigserial PRIMARY KEY, part bigint, UNIQUE (part, id));
 CREATE TABLE bills (customer integer REFERENCES customers, part bigint, other smallint,
     FOREIGN KEY (part, other) REFERENCES customers (part, id));
@@ -116,7 +116,7 @@ SELECT snowflake_adopt('customers', 'id');
 ALTER TABLE bills ALTER COLUMN other TYPE bigint;
 SELECT snowflake_adopt('customers', 'id');
 
--- and at second hand, by a domain, and where only a child refers
+-- also indirectly, by a domain, and if only a child refers
 CREATE DOMAIN small_number AS integer;
 CREATE TABLE persons (id bigserial PRIMARY KEY);
 CREATE TABLE members (id bigint PRIMARY KEY REFERENCES persons);
@@ -129,7 +129,7 @@ SELECT snowflake_adopt('persons', 'id');
 ALTER TABLE visits_of ALTER COLUMN person TYPE bigint;
 SELECT snowflake_adopt('persons', 'id');
 
--- domains over bigint, and over those
+-- domains over bigint, and domains over those
 CREATE DOMAIN number AS bigint CHECK (VALUE > 0);
 CREATE DOMAIN late_number AS number;
 CREATE TABLE numbered (id late_number PRIMARY KEY, other number DEFAULT 42, narrow small_number);
@@ -172,7 +172,7 @@ CREATE TABLE pretender.things (id pretender.sno);
 SELECT snowflake_adopt('pretender.things', 'id');
 DROP SCHEMA pretender CASCADE;
 
--- what cannot be
+-- errors
 CREATE TABLE things (id uuid, twice bigint GENERATED ALWAYS AS (2 * 21) STORED);
 CREATE VIEW thing AS SELECT 1::bigint AS id;
 SELECT snowflake_adopt('things', 'id');
@@ -217,8 +217,8 @@ SELECT snowflake_adopt('hidden', 'id');
 \echo :SQLSTATE
 RESET ROLE;
 
--- an extension that was moved is found, and an object of the caller's that has
--- the name of one is not
+-- an extension that was moved to another schema is found, and the caller's objects of the
+-- same names are not
 CREATE SCHEMA elsewhere;
 CREATE TABLE later (id bigserial);
 CREATE FUNCTION elsewhere.concat(VARIADIC text[]) RETURNS text LANGUAGE SQL RETURN ' TABLESPACE nowhere';

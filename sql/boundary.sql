@@ -1,4 +1,4 @@
--- The number that divides IDs at an instant, and ranges made of two.
+-- Boundaries between IDs at an instant, and ranges of two boundaries.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
@@ -35,7 +35,7 @@ DROP VIEW boundary_instants;
 DROP TABLE boundary_ids;
 DROP VIEW chosen_layouts;
 
--- the edges by hand
+-- the edges, one by one
 SELECT snowflake_boundary('2020-01-01', 'javascript') AS epoch,
        snowflake_boundary('1999-01-01', 'javascript') AS before,
        snowflake_boundary('-infinity', 'javascript') AS minus_infinity,
@@ -44,7 +44,7 @@ SELECT snowflake_boundary('2020-01-01', 'javascript') AS epoch,
        snowflake_boundary('infinity', 'javascript') AS infinity,
        snowflake_boundary('infinity', 'twitter') AS infinity_63;
 
--- the layout of the server; NULL
+-- the layout of snowflake.layout; NULL
 SELECT snowflake_boundary('2024-01-01') = snowflake_boundary('2024-01-01', current_setting('snowflake.layout')) AS same,
        snowflake_boundary(NULL) AS null;
 

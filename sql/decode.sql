@@ -1,4 +1,4 @@
--- Taking IDs apart: published IDs, the layout in force, NULL.
+-- Decoding IDs: published IDs, the layout of snowflake.layout, NULL.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
@@ -25,7 +25,7 @@ SELECT * FROM snowflake_decode(0, 'twitter');
 SELECT * FROM snowflake_decode(9223372036854775807, 'twitter');
 SELECT * FROM snowflake_decode(9007199254740991, 'javascript');
 
--- without a layout: that of the server
+-- without a layout: that of snowflake.layout
 SELECT count(*) FILTER (WHERE snowflake_decode(id) = snowflake_decode(id, current_setting('snowflake.layout'))
                           AND snowflake_timestamp(id) = (snowflake_decode(id)).created_at
                           AND snowflake_machine_id(id) = (snowflake_decode(id)).machine_id
@@ -42,7 +42,7 @@ ORDER BY n;
 SELECT snowflake_timestamp(NULL), snowflake_timestamp(1, NULL), snowflake_timestamp(NULL, 'twitter'),
        snowflake_machine_id(NULL), snowflake_sequence(NULL), snowflake_decode(NULL) IS NULL AS decode;
 
--- with a layout, fit for an index, a generated column, a partition key
+-- with a layout, allowed in an index, a generated column and a partition key
 CREATE TABLE decoded (
     id bigint PRIMARY KEY,
     created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'twitter')) STORED);
@@ -51,5 +51,5 @@ INSERT INTO decoded VALUES (1541815603606036480);
 SELECT * FROM decoded;
 DROP TABLE decoded;
 
--- without one it depends on a setting, and is refused there
+-- without one, it depends on a setting, and is rejected there
 CREATE TABLE decoded (id bigint, created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);

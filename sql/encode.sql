@@ -1,4 +1,4 @@
--- Making IDs from parts, and widths from intervals.
+-- Encoding IDs from their parts, and widths of intervals.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
@@ -8,27 +8,27 @@ SELECT snowflake_encode('2022-06-28T16:07:40.105Z', 378, 0, 'twitter') = 1541815
        snowflake_encode('2020-08-26T13:43:27.313Z', 2675, 578, 'instagram') = 2384288897814875714 AS instagram,
        snowflake_encode('2113-01-23T09:59:12.700Z', 55662, 250, 'sonyflake') = 5209458364210927982 AS sonyflake;
 
--- every preset, there and back
+-- every preset, encoded and decoded
 SELECT l.name, count(*) FILTER (WHERE snowflake_encode(d.created_at, d.machine_id, d.sequence, l.name) = id) AS same,
        count(*) AS all
 FROM snowflake_layouts l, generate_series(0, 9007199254740991, 90071992547409) id,
      snowflake_decode(id, l.name) d
 GROUP BY l.name ORDER BY l.name;
 
--- a time within a tick counts to that tick
+-- a time within a tick belongs to that tick
 SELECT snowflake_encode('2024-01-01 00:00:00.001999', 1, 2, 'twitter') =
        snowflake_encode('2024-01-01 00:00:00.001', 1, 2, 'twitter') AS same;
 
--- the first and the last that a layout has
+-- the first and the last ID of a layout
 SELECT snowflake_encode('2020-01-01', 0, 0, 'javascript') AS first,
        snowflake_encode('2089-09-06 15:47:35.551999', 31, 127, 'javascript') AS last;
 
--- the layout of the server
+-- the layout of snowflake.layout
 SELECT snowflake_encode('2024-01-01', 1, 1) = snowflake_encode('2024-01-01', 1, 1, current_setting('snowflake.layout')) AS same;
 
 SELECT snowflake_encode(NULL, 1, 1), snowflake_encode('2024-01-01', NULL, 1), snowflake_encode('2024-01-01', 1, NULL);
 
--- outside
+-- out of range
 SELECT snowflake_encode('2019-12-31 23:59:59.999999', 0, 0, 'javascript');
 \echo :SQLSTATE
 SELECT snowflake_encode('2089-09-06 15:47:35.552', 0, 0, 'javascript');
@@ -50,7 +50,7 @@ SELECT snowflake_encode('2024-01-01', 0, -1, 'javascript');
 SELECT snowflake_encode('2024-01-01', 1, 0, 'mastodon');
 \echo :SQLSTATE
 
--- widths: whole ticks, a part counts as one
+-- widths: whole ticks, a part of a tick counts as one
 SELECT snowflake_width('1 millisecond', 'twitter') = 1 << 22 AS tick,
        snowflake_width('1 microsecond', 'twitter') = 1 << 22 AS part,
        snowflake_width('0', 'twitter') AS none,
@@ -69,7 +69,7 @@ SELECT snowflake_width('1000000 days', 'twitter');
 SELECT snowflake_width('2147483647 days 2562047788 hours', 'twitter');
 \echo :SQLSTATE
 
--- with the layout of the server, the setting is named
+-- with the layout of snowflake.layout, the error names the setting
 SELECT snowflake_encode('1999-01-01', 0, 0);
 SELECT snowflake_encode('2024-01-01', 2147483647, 0);
 SELECT snowflake_width('1000000 days');

@@ -1,5 +1,4 @@
--- Numbers that are no IDs, and counts that are none: an error with its
--- SQLSTATE, and the session goes on.
+-- Invalid IDs and counts: an error with its SQLSTATE, after which the session can be used.
 SELECT snowflake_timestamp(-1, 'twitter');
 \echo :SQLSTATE
 SELECT snowflake_timestamp(-9223372036854775808, 'twitter');
@@ -14,13 +13,13 @@ SELECT snowflake_timestamp(9007199254740992, 'javascript');
 \echo :SQLSTATE
 SELECT snowflake_decode(9223372036854775807, 'javascript');
 \echo :SQLSTATE
-SELECT snowflake_nextval(-1);
+SELECT snowflake_nextvals(-1);
 \echo :SQLSTATE
 
 -- in the middle of a set of rows
 SELECT snowflake_timestamp(n, 'twitter') FROM generate_series(1, -1, -1) n;
 \echo :SQLSTATE
 
--- still here
+-- the session can be used
 SELECT snowflake_nextval() > 0 AS works;
 \echo :SQLSTATE

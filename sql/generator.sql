@@ -18,26 +18,26 @@ SELECT bool_and(id > before) AS increasing, count(*) FROM (
 SELECT snowflake_currval() AS last \gset
 SELECT bool_and(id > before) AS increasing, count(*), max(id) = snowflake_currval() AS currval FROM (
     SELECT id, coalesce(lag(id) OVER (ORDER BY n), :last) AS before
-    FROM (SELECT id, row_number() OVER () AS n FROM (SELECT snowflake_nextval(100000) AS id) a) b) c;
+    FROM (SELECT id, row_number() OVER () AS n FROM (SELECT snowflake_nextvals(100000) AS id) a) b) c;
 SELECT snowflake_currval() AS last \gset
 SELECT snowflake_nextval() > :last AS increasing;
 
--- a lease that was not used up is not used later: IDs have the time of their call
+-- the rest of a batch is not used later: IDs have the time of their call
 SELECT count(snowflake_nextval()) FROM generate_series(1, 100000);
 SELECT pg_sleep(0.02);
 WITH ids AS (SELECT clock_timestamp() AS before, snowflake_nextval() AS id)
 SELECT snowflake_timestamp(id) > before - interval '2 ms' AS time FROM ids;
 
--- sets: of none, in FROM, with LIMIT, side by side, from rows
-SELECT count(*) FROM snowflake_nextval(0);
-SELECT count(*), count(DISTINCT id) FROM snowflake_nextval(1000) id;
-SELECT count(*) FROM (SELECT snowflake_nextval(2147483647) LIMIT 3) a;
-SELECT count(*) FILTER (WHERE a <> b) AS differ, count(*) FROM (SELECT snowflake_nextval(10) AS a, snowflake_nextval(10) AS b) c;
-SELECT count(DISTINCT id) FROM (SELECT snowflake_nextval(n) AS id FROM generate_series(1, 10) n) a;
-SELECT count(*) FROM snowflake_nextval(NULL);
+-- sets of IDs: empty, in FROM, with LIMIT, side by side, from rows
+SELECT count(*) FROM snowflake_nextvals(0);
+SELECT count(*), count(DISTINCT id) FROM snowflake_nextvals(1000) id;
+SELECT count(*) FROM (SELECT snowflake_nextvals(2147483647) LIMIT 3) a;
+SELECT count(*) FILTER (WHERE a <> b) AS differ, count(*) FROM (SELECT snowflake_nextvals(10) AS a, snowflake_nextvals(10) AS b) c;
+SELECT count(DISTINCT id) FROM (SELECT snowflake_nextvals(n) AS id FROM generate_series(1, 10) n) a;
+SELECT count(*) FROM snowflake_nextvals(NULL);
 
--- more than one tick holds: the time goes on, IDs do not repeat
-WITH ids AS (SELECT snowflake_nextval(100000) AS id)
+-- more IDs than one tick has: the time moves forward, and no ID is issued twice
+WITH ids AS (SELECT snowflake_nextvals(100000) AS id)
 SELECT count(DISTINCT id), count(DISTINCT snowflake_timestamp(id)) > 1 AS ticks FROM ids;
 
 -- as the default of a key, also in a transaction that fails and in a subtransaction
@@ -60,18 +60,18 @@ f
 SELECT string_agg(item, ' ' ORDER BY id) AS in_order, bool_and(id <> :lost) AS lost_is_not_reused FROM orders;
 DROP TABLE orders;
 
--- in a read-only transaction: it writes no data
+-- in a read-only transaction, since no data is written
 BEGIN READ ONLY;
 SELECT snowflake_nextval() > 0 AS works;
 COMMIT;
 
--- it takes no transaction ID
+-- no transaction ID is assigned
 BEGIN;
 SELECT count(snowflake_nextval()) FROM generate_series(1, 10000);
 SELECT pg_current_xact_id_if_assigned() IS NULL AS no_xid;
 COMMIT;
 
--- like currval(), snowflake_currval() is forgotten by DISCARD, which poolers run between clients
+-- DISCARD, which poolers run between clients, resets snowflake_currval() as it does currval()
 SELECT snowflake_nextval() = snowflake_currval() AS same;
 DISCARD TEMP;
 SELECT snowflake_currval() > 0 AS kept;

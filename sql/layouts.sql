@@ -12,7 +12,7 @@ SELECT count(*) FILTER (WHERE snowflake_decode(id, name) = snowflake_decode(id, 
        count(*) AS all
 FROM snowflake_layouts, (VALUES (0), (1), (4503599627370495), (9007199254740991)) v (id);
 
--- any layout a user can think of
+-- layouts that users define
 SELECT snowflake_encode('2024-01-01 00:00:01', 200, 9000,
                         'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14') AS id,
        (1000::bigint << 22) + (200 << 14) + 9000 AS expected;
@@ -20,7 +20,7 @@ SELECT snowflake_encode('2024-01-01 00:00:01', 200, 9000,
                         'epoch=2024-01-01 tick=1s timestamp=32 sequence=14 machine=8') AS id,
        (1::bigint << 22) + (9000 << 8) + 200 AS expected;
 
--- what is wrong and where
+-- errors, with the position of each
 SELECT snowflake_timestamp(1, 'no such layout');
 \echo :SQLSTATE
 SELECT snowflake_timestamp(1, '');

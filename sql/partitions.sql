@@ -1,8 +1,8 @@
--- Partitions by time: periods, their names and bounds, and tables made of them.
+-- Partitions by time: periods, their names and bounds, and the tables created for them.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
--- names tell as much of a start as all starts need
+-- names contain as many parts of the start as all starts need
 SELECT step, min(name) AS first, max(name) AS last, count(*)
 FROM (VALUES ('1 year'), ('12 months'), ('3 months'), ('1 month'), ('7 days'), ('365 days'), ('1 month 1 day'),
              ('24 hours'), ('8 hours'), ('90 minutes'), ('100000 seconds'), ('36000.5 s')) AS steps (step),
@@ -21,7 +21,7 @@ FROM (SELECT *, lag(to_at) OVER w AS last_at, lag(to_id) OVER w AS last_id
       FROM snowflake_periods('2023-12-31', '2027-01-01', '1 month 3 days 05:06:07.008') WINDOW w AS (ORDER BY from_at)) p
 WHERE from_at <> last_at OR from_id <> last_id OR from_id <> snowflake_boundary(from_at) OR to_id <> snowflake_boundary(to_at);
 
--- days are those of the time zone, hours come once in UTC
+-- days are those of the time zone, and hours are in UTC, where none occurs twice
 SET timezone = 'Europe/Berlin';
 SELECT name, from_at, to_at - from_at AS length FROM snowflake_periods('2024-10-26', '2024-10-29', '1 day');
 SELECT name, from_at FROM snowflake_periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour');
@@ -34,7 +34,7 @@ FROM (VALUES ('2024-01-01'::timestamptz, '2024-01-01'::timestamptz, '1 day'::int
              ('2024-01-01', 'infinity', '1 day'), ('2024-01-01', NULL, '1 day')) AS spans (start_at, end_at, step),
      snowflake_periods(start_at, end_at, step);
 
--- partitions, with all that belongs to the parent
+-- partitions, with the properties of the parent
 CREATE TABLE customers (id integer PRIMARY KEY);
 CREATE TABLE orders (
     id bigint DEFAULT snowflake_nextval(),
@@ -50,11 +50,11 @@ SELECT * FROM snowflake_create_partitions('orders', '2024-01-01', '2024-03-15', 
 \d orders_2024_02
 SELECT attname, attstorage, attcompression FROM pg_attribute WHERE attrelid = 'orders_2024_02'::regclass AND attname = 'item';
 
--- once more, with some that are there
+-- a second call, with some existing partitions
 SELECT * FROM snowflake_create_partitions('orders', '2024-01-01', '2024-03-15', '1 month');
 SELECT * FROM snowflake_create_partitions('orders', '2024-02-01', '2024-05-01', '1 month');
 
--- one that has the bounds, by whatever name, is there
+-- a partition with the same bounds counts, whatever its name
 ALTER TABLE orders_2024_04 RENAME TO spring;
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2024-05-01', '1 month');
 
@@ -69,7 +69,7 @@ ALTER TABLE orders DETACH PARTITION orders_2024_01;
 DROP TABLE orders_2024_01;
 SELECT min(created_at) FROM orders;
 
--- into the year, by larger steps, in a schema and by a name that need quotes
+-- larger steps, in a schema and with a name that need quotes
 CREATE SCHEMA "Old Things";
 CREATE TABLE "Old Things"."Big ""Table""" ("The ID" bigint) PARTITION BY RANGE ("The ID");
 SELECT * FROM snowflake_create_partitions('"Old Things"."Big ""Table"""', '2020-01-01', '2025-01-01', '3 years');
@@ -78,7 +78,7 @@ SELECT * FROM snowflake_create_partitions('this_name_is_as_long_as_names_can_be_
 CREATE TEMP TABLE brief (id bigint) PARTITION BY RANGE (id);
 SELECT * FROM snowflake_create_partitions('brief', '2024-01-01', '2024-02-01', '1 month');
 
--- made by a member of the owner's role, they belong to the owner
+-- partitions that a member of the owner's role creates belong to the owner
 CREATE ROLE regress_snowflake_owner;
 CREATE ROLE "regress_snowflake_Owner" IN ROLE regress_snowflake_owner;
 CREATE ROLE regress_snowflake_other;
@@ -96,7 +96,7 @@ SELECT * FROM snowflake_create_partitions('shop.orders', '2024-02-01', '2024-03-
 \echo :SQLSTATE
 RESET ROLE;
 
--- a default partition gives up what it has no rows of
+-- with a default partition, for periods of which it holds no rows
 CREATE TABLE shop.events (id bigint) PARTITION BY RANGE (id);
 CREATE TABLE shop.events_default PARTITION OF shop.events DEFAULT;
 INSERT INTO shop.events VALUES (snowflake_boundary('2024-02-03'));
@@ -104,7 +104,7 @@ SELECT * FROM snowflake_create_partitions('shop.events', '2024-01-01', '2024-02-
 SELECT * FROM snowflake_create_partitions('shop.events', '2024-01-01', '2024-03-01', '1 month');
 \echo :SQLSTATE
 
--- one that is on its way out is not there, nor can it be made anew
+-- a partition that is pending detach does not count, nor can it be created again
 CREATE TABLE shop.leaving (id bigint) PARTITION BY RANGE (id);
 SELECT * FROM snowflake_create_partitions('shop.leaving', '2024-01-01', '2024-02-01', '1 month');
 UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'shop.leaving_2024_01'::regclass;    -- as a DETACH CONCURRENTLY that was cancelled
@@ -144,7 +144,7 @@ SELECT * FROM snowflake_create_partitions('shop.happened', '2024-01-01', '2024-0
 DROP TABLE shop.numbered, shop.happened;
 DROP DOMAIN event_id, late_number, number;
 
--- what cannot be
+-- errors
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', '1 year');
 \echo :SQLSTATE
 SELECT * FROM snowflake_create_partitions('customers', '2024-04-01', '2025-04-01', '1 year');
@@ -174,7 +174,7 @@ SELECT * FROM snowflake_create_partitions(NULL, '2024-04-01', '2025-04-01', '1 y
 SELECT * FROM snowflake_create_partitions('orders', NULL, '2025-04-01', '1 year');
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', NULL, '1 year');
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', NULL);
--- an error leaves nothing
+-- after an error, no partition is left
 SELECT count(*) FROM pg_class WHERE relname LIKE 'orders\_20%' AND relkind = 'r';
 
 DROP TABLE orders, customers, by_integer, by_two, by_list, by_expression, by_hash, brief,

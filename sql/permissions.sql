@@ -1,8 +1,8 @@
--- An ordinary user can issue and decode IDs, and nothing else.
+-- An ordinary user can generate and decode IDs, and nothing else.
 CREATE ROLE regress_snowflake_user;
 SET ROLE regress_snowflake_user;
 
-SELECT snowflake_nextval() > 0 AS nextval, count(*) FROM snowflake_nextval(3) GROUP BY 1;
+SELECT snowflake_nextval() > 0 AS nextval, count(*) FROM snowflake_nextvals(3) GROUP BY 1;
 SELECT snowflake_currval() = (snowflake_encode(created_at, machine_id, sequence)) AS decode
 FROM snowflake_decode(snowflake_currval());
 SELECT count(*) FROM snowflake_layouts;
@@ -14,7 +14,7 @@ SET snowflake.machine_id = 1;
 DELETE FROM snowflake_layouts;
 
 
--- every function, so that a new one has to be thought of here: those that are not for all,
+-- every function, so that a new one has to be added here: functions that not all roles can call,
 SELECT p.oid::regprocedure AS function
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
 WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
@@ -24,7 +24,7 @@ ORDER BY 1;
 SELECT pg_stat_snowflake();
 SELECT * FROM pg_stat_snowflake;
 SELECT pg_stat_snowflake_reset();
-SELECT snowflake_make_register();
+SELECT snowflake_create_origin();
 SELECT snowflake_accept_layout();
 SELECT snowflake_accept_clock();
 SELECT snowflake_set_floor(now());
@@ -34,7 +34,7 @@ RESET ROLE;
 SELECT snowflake_set_floor(NULL);
 SET ROLE regress_snowflake_user;
 
--- those that need rights to a table of others,
+-- functions that need privileges on another role's table,
 RESET ROLE;
 CREATE TABLE others (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 GRANT ALL ON others TO regress_snowflake_user;
@@ -46,7 +46,7 @@ SELECT snowflake_check_adopt('others', 'id');
 SELECT snowflake_adopt('others', 'id');
 \set VERBOSITY default
 
--- and all others that SQL can call, with null for each argument: nothing comes of it
+-- and all others that SQL can call, with null for each argument: null or an error
 SET client_min_messages = error;
 CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

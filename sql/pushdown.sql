@@ -22,7 +22,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) BETWEEN '
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE NOT snowflake_timestamp(id) > '2026-01-02' AND (snowflake_timestamp(id) < '2026-01-01 12:00' OR item = 'item 1');
 SELECT count(*) FROM orders WHERE snowflake_timestamp(id) BETWEEN '2026-02-01' AND '2026-02-02';
 
--- past the end, before the epoch, infinite, null
+-- after the end, before the epoch, infinite, null
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > 'infinity';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '1970-01-01';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > '-infinity';
@@ -34,7 +34,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) > now();
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id, 'discord') < '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id, 'discord') = now();
 
--- dates and timestamps, converted as core converts them
+-- dates and timestamps, converted as PostgreSQL converts them
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) >= current_date;
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE timestamp '2026-01-02' > snowflake_timestamp(id);
 SELECT count(*) FROM orders WHERE timestamp '2026-01-02' > snowflake_timestamp(id);
@@ -69,7 +69,7 @@ EXPLAIN (COSTS OFF) UPDATE orders SET item = 'old' WHERE snowflake_timestamp(id)
 EXPLAIN (COSTS OFF) DELETE FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
 EXPLAIN (COSTS OFF) INSERT INTO days SELECT placed_at FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
 
--- what a change of data returns
+-- rows that a change of data returns
 CREATE TABLE moved (n integer, id bigint);
 INSERT INTO moved SELECT 1, id FROM orders ORDER BY id LIMIT 3;
 WITH m AS (INSERT INTO moved (n) VALUES (2) RETURNING n, id) SELECT count(*) FROM m WHERE snowflake_timestamp(id) > '2026-01-01';
@@ -77,7 +77,7 @@ WITH m AS (UPDATE moved SET n = n + 1 RETURNING id) SELECT count(*) FROM m WHERE
 WITH m AS (DELETE FROM moved RETURNING id) SELECT count(*) FROM m WHERE snowflake_timestamp(id) > '2026-01-01';
 DROP TABLE moved;
 
--- MERGE, in the condition of the join; the same whether pushed down or not
+-- MERGE, in the join condition; the same result with and without pushdown
 CREATE TABLE merged AS SELECT * FROM orders WHERE id < snowflake_boundary('2026-01-04');
 MERGE INTO merged m USING (SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-04') o
 	ON m.id = o.id AND snowflake_timestamp(m.id) >= '2026-01-02'
@@ -105,7 +105,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM numbered_events WHERE snowflake_timestamp(id) 
 CREATE TABLE numbered_history (id order_number);
 CREATE TABLE numbered_history_1 (CHECK (id < 2017749737272246272)) INHERITS (numbered_history);
 EXPLAIN (COSTS OFF) SELECT * FROM numbered_history WHERE snowflake_timestamp(id) >= '2026-02-01';
--- but not where the owner has said what to use, also where a view has made it a bigint
+-- but not if the owner has defined an index on the time, also if a view casts the domain to bigint
 CREATE INDEX ON numbered (snowflake_timestamp(id, 'twitter'));
 CREATE VIEW of_bigint AS SELECT id::bigint AS id FROM numbered;
 EXPLAIN (COSTS OFF) SELECT * FROM numbered WHERE snowflake_timestamp(id, 'twitter') > '2026-12-31';
@@ -135,7 +135,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) <> '2026-
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id + 1) < '2026-01-02';
 INSERT INTO orders SELECT id, placed_at FROM orders LIMIT 1 ON CONFLICT (id) DO UPDATE SET item = 'conflict' WHERE snowflake_timestamp(orders.id) < '2026-01-02' RETURNING snowflake_timestamp(id) < '2026-01-02' AS old;
 
--- left alone: where the owner has said what to use
+-- left alone: tables with an index, a constraint or a partition key on the time itself
 CREATE TABLE indexed (id bigint PRIMARY KEY);
 CREATE INDEX ON indexed (snowflake_timestamp(id, 'twitter'));
 EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
@@ -170,7 +170,7 @@ CREATE TABLE history_1 (CHECK (id < 2017749737272246272)) INHERITS (history);
 CREATE TABLE history_2 (CHECK (id >= 2017749737272246272)) INHERITS (history);
 EXPLAIN (COSTS OFF) SELECT * FROM history WHERE snowflake_timestamp(id) >= '2026-02-01';
 
--- security barriers and row-level security keep what they hide
+-- security barriers and row-level security still hide rows
 CREATE ROLE regress_snowflake_user;
 CREATE FUNCTION leak(bigint) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', $1; RETURN true; END $$;
 CREATE TABLE secrets (id bigint PRIMARY KEY, owner name);
@@ -185,7 +185,7 @@ SELECT id FROM secrets WHERE snowflake_timestamp(id) >= '2026-01-01' AND leak(id
 RESET ROLE;
 EXPLAIN (COSTS OFF) SELECT id FROM barrier WHERE snowflake_timestamp(id) >= '2026-01-01' AND leak(id);
 
--- without the privilege to call the function, the query is as it was
+-- without the privilege to call the function, the query is unchanged
 REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint) FROM PUBLIC;
 GRANT SELECT ON orders TO regress_snowflake_user;
 SET ROLE regress_snowflake_user;
@@ -203,13 +203,13 @@ EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE elsewhere.snowflake_timestamp(id)
 ALTER EXTENSION snowflake SET SCHEMA public;
 DROP SCHEMA elsewhere;
 
--- a function of the same name is not the same function
+-- another function of the same name is left alone
 CREATE SCHEMA pretender;
 CREATE FUNCTION pretender.snowflake_timestamp(bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT AS 'SELECT to_timestamp(-$1)';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE pretender.snowflake_timestamp(id) < '2026-01-02';
 DROP SCHEMA pretender CASCADE;
 
--- the same code by another name is, unless settings come with it
+-- the same C function under another name is not, unless it has a SET clause
 CREATE FUNCTION made_at(bigint) RETURNS timestamptz LANGUAGE C IMMUTABLE STRICT AS '$libdir/snowflake', 'snowflake_timestamp';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE made_at(id) < '2026-01-02';
 ALTER FUNCTION made_at SET work_mem = '1MB';
@@ -231,7 +231,7 @@ FROM (VALUES
 	($$snowflake_between(id, '2026-03-01', '2026-04-01')$$, 744),
 	($$id >= snowflake_boundary('2026-12-01')$$, 744)) AS conditions (condition, rows);
 
--- the way without magic
+-- the conditions written explicitly
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_between(id, '2026-03-01', '2026-04-01');
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE id >= snowflake_boundary(now() - interval '1 hour');
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE snowflake_between(id, '2026-02-01', '2026-03-01');

@@ -1,6 +1,6 @@
 -- Results are the same whether conditions on snowflake_timestamp(id) are pushed
--- down or not: for random IDs and instants of each layout, and for those where
--- things could go wrong; for columns of type bigint, and of a domain over it.
+-- down or not: for random IDs and instants of each layout, and for edge cases; for
+-- columns of type bigint, and of a domain over it.
 SET TimeZone = 'UTC';
 SELECT setseed(0.5);
 
@@ -28,7 +28,7 @@ ALTER TABLE ids ADD numbered number;
 UPDATE ids SET numbered = id;
 
 -- instants: those of the IDs, a microsecond and most of a tick around them,
--- random ones, before the epoch, past the end, the limits of the type, null
+-- random ones, before the epoch, after the end, the limits of the type, null
 CREATE TABLE instants AS
 SELECT i.name, at + around * interval '1 us' AS at
 FROM ids i JOIN tested t USING (name), LATERAL (SELECT snowflake_timestamp(id, definition) AS at) a,
@@ -39,7 +39,7 @@ UNION ALL SELECT name, e.at FROM tested, LATERAL (VALUES
 	('-infinity'), ('infinity'), ('4714-11-24 00:00:00+00 BC'), ('294276-12-31 23:59:59.999999+00'), (NULL)) AS e (at);
 
 -- One layout at a time, each operator, with columns on the other side.  The one
--- number that is both an ID and the bound past the end is left out.
+-- number that is both an ID and the bound after the end is left out.
 CREATE FUNCTION count_holds(id_column text, layout text, definition text, operator text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE result text;
 BEGIN

@@ -1,72 +1,73 @@
--- The extension snowflake_registry: what is leased to whom, and what is refused.  What
--- takes several servers is in t/016_registry.pl.
+-- The extension snowflake_registry: which leases are granted, and which are refused.  Tests
+-- that need several servers are in t/200_registry_leases.pl and t/201_registry_lost_leases.pl.
 \set SHOW_CONTEXT never
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 SET intervalstyle = 'postgres';
 CREATE EXTENSION snowflake_registry;
 
--- A server's calls, by a letter that stands for its token.  All answers are kept.
+-- Calls of a server, which is identified by a letter that stands for its token.  All answers
+-- are kept.
 CREATE TABLE said (n integer GENERATED ALWAYS AS IDENTITY, server text, answer snowflake_registry.answer);
 CREATE FUNCTION token(server text) RETURNS uuid LANGUAGE SQL RETURN repeat(server, 32)::uuid;
 CREATE FUNCTION keep(server text, answer snowflake_registry.answer,
-    OUT id integer, OUT grant_number bigint, OUT refusal text, OUT free_at_is_known boolean)
+    OUT id integer, OUT lease_number bigint, OUT refusal text, OUT free_at_is_known boolean)
 LANGUAGE SQL
 BEGIN ATOMIC
     INSERT INTO said (server, answer) VALUES (server, answer);
-    SELECT (answer).machine_id, (answer).grant_number,
+    SELECT (answer).machine_id, (answer).lease_number,
         regexp_replace((answer).refusal, '\d{4}-\d\d-\d\d [\d:.]+\+00|(-?\d+ days )?[\d:]+\.\d+', '(time)', 'g'),
         (answer).free_at IS NOT NULL;
 END;
 CREATE FUNCTION claim(server text, wanted integer DEFAULT NULL, lease interval DEFAULT '1 minute', off interval DEFAULT '0',
     known bigint DEFAULT 0, layout text DEFAULT 'tiny', machine_bits integer DEFAULT 1,
-    OUT id integer, OUT grant_number bigint, OUT refusal text, OUT free_at_is_known boolean)
+    OUT id integer, OUT lease_number bigint, OUT refusal text, OUT free_at_is_known boolean)
 LANGUAGE SQL
 RETURN keep(server, snowflake_registry.claim(token(server), layout, machine_bits, wanted, lease, clock_timestamp() + off, server, known));
--- the last span that a server was granted
-CREATE FUNCTION span(server text) RETURNS snowflake_registry.answer LANGUAGE SQL
-RETURN (SELECT s.answer FROM said s WHERE s.server = span.server AND (s.answer).refusal IS NULL ORDER BY n DESC LIMIT 1);
+-- the last lease that a server was granted
+CREATE FUNCTION lease(server text) RETURNS snowflake_registry.answer LANGUAGE SQL
+RETURN (SELECT s.answer FROM said s WHERE s.server = lease.server AND (s.answer).refusal IS NULL ORDER BY n DESC LIMIT 1);
 CREATE FUNCTION renew(server text, lease interval DEFAULT '1 minute', off interval DEFAULT '0', known bigint DEFAULT NULL,
     machine_id integer DEFAULT NULL, lease_from timestamptz DEFAULT NULL, lease_until timestamptz DEFAULT NULL,
-    OUT id integer, OUT grant_number bigint, OUT refusal text, OUT free_at_is_known boolean)
+    OUT id integer, OUT lease_number bigint, OUT refusal text, OUT free_at_is_known boolean)
 LANGUAGE SQL
-RETURN keep(server, snowflake_registry.renew(token(server), coalesce(machine_id, (span(server)).machine_id),
-    coalesce(lease_from, (span(server)).lease_from), coalesce(lease_until, (span(server)).lease_until),
-    lease, clock_timestamp() + off, server, coalesce(known, (span(server)).grant_number)));
+RETURN keep(server, snowflake_registry.renew(token(server), coalesce(machine_id, (lease(server)).machine_id),
+    coalesce(lease_from, (lease(server)).lease_from), coalesce(lease_until, (lease(server)).lease_until),
+    lease, clock_timestamp() + off, server, coalesce(known, (lease(server)).lease_number)));
 CREATE FUNCTION release(server text, used_until timestamptz DEFAULT clock_timestamp(), known bigint DEFAULT 0) RETURNS void LANGUAGE SQL
 RETURN snowflake_registry.release(token(server), used_until, known);
--- spans of one machine ID that overlap: their servers
+-- overlapping leases of the same machine ID: their servers
 CREATE VIEW overlapping AS
 SELECT a.server AS a, b.server AS b
 FROM said a JOIN said b ON a.n < b.n AND (a.answer).machine_id = (b.answer).machine_id AND a.server <> b.server
     AND (a.answer).lease_from < (b.answer).lease_until AND (b.answer).lease_from < (a.answer).lease_until;
 
--- a registry that is new may have had another one before it: new servers wait until the
--- grants of that have ended
+-- an earlier registry may have existed before a new one: new servers wait until its leases
+-- have ended
 SELECT * FROM snowflake_registry.status;
 SELECT * FROM claim('a');
-SELECT fence - clock_timestamp() BETWEEN '1 hour 15 s' AND '1 hour 20 s' AS max_lease_and_two_skews, grants FROM snowflake_registry.status;
+SELECT grace_until - clock_timestamp() BETWEEN '1 hour 15 s' AND '1 hour 20 s' AS max_lease_and_two_skews, last_lease_number FROM snowflake_registry.status;
 SELECT * FROM claim('b', wanted => 1);
--- limits that are set meanwhile are those of the other one, too
+-- limits that are set meanwhile are assumed for the earlier one, too
 SELECT snowflake_registry.configure(max_lease => '2 hours');
-SELECT fence - clock_timestamp() BETWEEN '2 hours 15 s' AND '2 hours 20 s' AS moved FROM snowflake_registry.status;
+SELECT grace_until - clock_timestamp() BETWEEN '2 hours 15 s' AND '2 hours 20 s' AS moved FROM snowflake_registry.status;
 SELECT snowflake_registry.configure(max_lease => '1 hour');
-SELECT fence - clock_timestamp() BETWEEN '2 hours 15 s' AND '2 hours 20 s' AS stays FROM snowflake_registry.status;
--- an administrator's word that there was none; once more, it does nothing
+SELECT grace_until - clock_timestamp() BETWEEN '2 hours 15 s' AND '2 hours 20 s' AS stays FROM snowflake_registry.status;
+-- an administrator declares that there was none; a second call does nothing
 SELECT snowflake_registry.declare_first();
-SELECT fence, grants FROM snowflake_registry.status;
+SELECT grace_until, last_lease_number FROM snowflake_registry.status;
 SELECT snowflake_registry.declare_first();
-SELECT id, grant_number FROM claim('a');
+SELECT id, lease_number FROM claim('a');
 SELECT snowflake_registry.declare_first();
 SELECT machine_id, state FROM snowflake_registry.machines;
--- a fence that is there for another reason is not lifted by it
-SELECT snowflake_registry.fence() > now() AS fenced;
+-- declare_first() does not end a grace period that was begun for another reason
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
 \set VERBOSITY terse
 SELECT snowflake_registry.declare_first();
 \echo :SQLSTATE
-SELECT fence > now() AS fenced FROM snowflake_registry.status;
+SELECT grace_until > now() AS in_grace_period FROM snowflake_registry.status;
 
--- nor that of a new registry that was moved, as by a dump that was restored
+-- nor that of a new registry that was moved, as by restoring a dump
 TRUNCATE snowflake_registry.config, snowflake_registry.machine;
 SELECT id, refusal FROM claim('a');
 UPDATE snowflake_registry.config SET incarnation = 'elsewhere';
@@ -74,11 +75,11 @@ SELECT snowflake_registry.declare_first();
 SELECT incarnation FROM snowflake_registry.config;
 SELECT id, refusal FROM claim('a');
 SELECT snowflake_registry.declare_first();
--- or that was given a fence by hand
+-- or whose grace period was started by an administrator
 TRUNCATE snowflake_registry.config;
-SELECT snowflake_registry.fence() > now() AS fenced;
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
 SELECT snowflake_registry.declare_first();
--- or a server of which knows of a grant
+-- or if a server knows of a lease number
 TRUNCATE snowflake_registry.config;
 SELECT id, refusal FROM claim('a');
 SELECT id, refusal FROM claim('b', known => 1);
@@ -87,30 +88,31 @@ TRUNCATE snowflake_registry.config;
 SELECT release('a', known => 1);
 SELECT id, refusal FROM claim('a');
 SELECT snowflake_registry.declare_first();
--- or a server of which keeps the span that it holds
+-- or if a server keeps the lease that it holds
 TRUNCATE snowflake_registry.config;
 SELECT id, refusal FROM claim('a');
 SELECT id FROM renew('b', machine_id => 1, lease_from => clock_timestamp(), lease_until => clock_timestamp() + interval '1 minute', known => 1);
 SELECT id, refusal FROM claim('a');
 SELECT snowflake_registry.declare_first();
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.end_grace_period();
 SELECT id, refusal FROM claim('a');
 
--- the first call is of a wrong clock, or only gives back: the next one makes the fence
+-- the first call is made with a wrong clock, or only releases: the next one begins the grace
+-- period
 TRUNCATE snowflake_registry.config, snowflake_registry.machine;
 SELECT id, refusal FROM claim('a', off => '1 hour');
 SELECT release('a');
-SELECT fence, incarnation FROM snowflake_registry.config;
+SELECT grace_until, incarnation FROM snowflake_registry.config;
 SELECT id, refusal FROM claim('a');
--- the fence is over: it is the first one, and it starts there
-UPDATE snowflake_registry.config SET fence = clock_timestamp();
+-- the grace period is over: the registry is the first one, and the lease begins there
+UPDATE snowflake_registry.config SET grace_until = clock_timestamp();
 SELECT id, refusal FROM claim('a');
-SELECT (span('a')).lease_from = fence AS starts_there FROM snowflake_registry.config;
+SELECT (lease('a')).lease_from = grace_until AS starts_there FROM snowflake_registry.config;
 SELECT snowflake_registry.declare_first();
-SELECT snowflake_registry.fence() > now() AS fenced;
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
 SELECT snowflake_registry.declare_first();
 \set VERBOSITY default
--- declared before any call; a server that knows better is noticed all the same
+-- declared before any call; a server that knows of a lease number is noticed all the same
 TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
 SELECT snowflake_registry.declare_first();
 SELECT id, refusal FROM claim('b', known => 1);
@@ -119,80 +121,81 @@ SELECT id, refusal FROM claim('a');
 SELECT snowflake_registry.declare_first();
 SELECT id, refusal FROM claim('b', known => 1);
 
--- nothing is known before the first claim, which says what the registry is for
+-- the layout is unknown before the first claim, which sets it
 TRUNCATE snowflake_registry.config, said;
 SELECT snowflake_registry.declare_first();
 SELECT * FROM snowflake_registry.status;
 SELECT * FROM claim('a');
-SELECT layout, machine_bits, held, free, next_free_at, fence, max_lease, max_skew, grants FROM snowflake_registry.status;
-SELECT (span('a')).lease_until - (span('a')).lease_from BETWEEN '69 s' AND '71 s' AS from_max_skew_ago,
-       (span('a')).lease_until > clock_timestamp() + interval '50 s' AS until_in_a_minute,
-       (span('a')).skew BETWEEN '-9 s' AND '0' AS skew;
+SELECT layout, machine_bits, held, free, next_free_at, grace_until, max_lease, max_skew, last_lease_number FROM snowflake_registry.status;
+SELECT (lease('a')).lease_until - (lease('a')).lease_from BETWEEN '69 s' AND '71 s' AS from_max_skew_ago,
+       (lease('a')).lease_until > clock_timestamp() + interval '50 s' AS until_in_a_minute,
+       (lease('a')).skew BETWEEN '-9 s' AND '0' AS skew;
 
--- once more, as if the answer had been lost: the same span, with a later end
+-- a repeated claim, as if the answer had been lost: the same lease, with a later end
 SELECT * FROM claim('a');
 SELECT count(*), count(DISTINCT (answer).lease_from) AS starts, count(DISTINCT (answer).lease_until) AS ends FROM said;
 
--- the smallest that is free; the one that is wanted; none
+-- the smallest free machine ID; the wanted one; none
 SELECT * FROM claim('b', wanted => 0);
 SELECT * FROM claim('b');
 SELECT * FROM claim('c');
-SELECT held, free, next_free_at = (span('a')).lease_until AS next_free_at FROM snowflake_registry.status;
+SELECT held, free, next_free_at = (lease('a')).lease_until AS next_free_at FROM snowflake_registry.status;
 
--- renewed: the end goes forth, and does not come back
+-- renewal: the end moves forward, and never backward
 SELECT * FROM renew('b', lease => '2 minutes');
 SELECT count(DISTINCT (answer).lease_from) AS starts, max((answer).lease_until) - min((answer).lease_until) > '1 minute' AS later FROM said WHERE server = 'b' AND (answer).refusal IS NULL;
 SELECT * FROM renew('b', lease => '1 second');
 SELECT (answer).lease_until = max((answer).lease_until) OVER () AS kept FROM said WHERE server = 'b' ORDER BY n DESC LIMIT 1;
 
--- what nobody has been granted is not renewed: another token, machine ID, start
-SELECT * FROM renew('c', known => 1, machine_id => 0, lease_from => (span('a')).lease_from, lease_until => (span('a')).lease_until);
+-- a lease that was never granted is not renewed: another token, machine ID, start
+SELECT * FROM renew('c', known => 1, machine_id => 0, lease_from => (lease('a')).lease_from, lease_until => (lease('a')).lease_until);
 SELECT * FROM renew('a', machine_id => 1);
-SELECT * FROM renew('a', lease_from => (span('a')).lease_from + interval '1 us');
+SELECT * FROM renew('a', lease_from => (lease('a')).lease_from + interval '1 us');
 
--- given back: who comes next starts where the last one ended
-SELECT release('b', (span('b')).lease_from + interval '7 s');
+-- released: the next lease begins where the last one ended
+SELECT release('b', (lease('b')).lease_from + interval '7 s');
 SELECT lease_until - lease_from AS used, state FROM snowflake_registry.machines WHERE machine_id = 1;
 SELECT held, free FROM snowflake_registry.status;
 SELECT release('b', 'infinity');
 SELECT release('c');
 SELECT * FROM claim('c');
-SELECT (span('c')).lease_from = (span('b')).lease_from + interval '7 s' AS starts_there;
+SELECT (lease('c')).lease_from = (lease('b')).lease_from + interval '7 s' AS starts_there;
 SELECT * FROM renew('b');
--- nothing was used of it
+-- no part of it was used
 SELECT release('c', '-infinity');
 SELECT lease_until = lease_from AS unused FROM snowflake_registry.machines WHERE machine_id = 1;
--- all was, and IDs ahead of the span are not of it
+-- all of it was used; IDs ahead of the lease are not part of it
 SELECT * FROM claim('c', wanted => 1);
 SELECT release('c', 'infinity');
-SELECT lease_until = (span('c')).lease_until AS all_used FROM snowflake_registry.machines WHERE machine_id = 1;
--- given back, and free only when the caller's clock is there
+SELECT lease_until = (lease('c')).lease_until AS all_used FROM snowflake_registry.machines WHERE machine_id = 1;
+-- released, and free only when the caller's clock reaches the end
 SELECT * FROM claim('d', wanted => 1);
 TRUNCATE said;
 
--- run out: it is still the holder's, as long as nobody else came
+-- expired: still the holder's, until another server claims it
 SELECT release('a', '-infinity');
 SELECT * FROM claim('a', wanted => 0, lease => '1 us');
 SELECT machine_id, holder, state FROM snowflake_registry.machines ORDER BY 1;
 SELECT * FROM renew('a', lease => '1 us');
 SELECT * FROM claim('d', wanted => 0);
-SELECT (span('d')).lease_from = (span('a')).lease_until AS starts_there;
+SELECT (lease('d')).lease_from = (lease('a')).lease_until AS starts_there;
 SELECT * FROM renew('a');
 SELECT * FROM claim('a', wanted => 0);
 SELECT * FROM overlapping;
 
--- one whose clock is ahead does not take what another uses by the registry's clock
+-- a server whose clock is ahead does not take a machine ID that is in use by the registry's
+-- clock
 SELECT * FROM renew('d', lease => '30 s');
 SELECT snowflake_registry.configure(max_skew => '3 minutes');
 SELECT * FROM claim('a', wanted => 0, off => '2 minutes');
--- but what was given back it does
+-- but it takes one that was released
 SELECT release('d', 'infinity');
 SELECT * FROM claim('a', wanted => 0, off => '2 minutes', lease => '1 us');
-SELECT (span('a')).lease_until > clock_timestamp() + interval '1 minute' AS by_its_clock, date_trunc('minute', (span('a')).skew + interval '1 s') AS skew;
--- and one whose clock is behind does not start before
+SELECT (lease('a')).lease_until > clock_timestamp() + interval '1 minute' AS by_its_clock, date_trunc('minute', (lease('a')).skew + interval '1 s') AS skew;
+-- and the lease of a server whose clock is behind does not begin earlier
 SELECT release('a', 'infinity');
 SELECT * FROM claim('d', wanted => 0, off => '-1 minute');
-SELECT (answer).free_at = (span('a')).lease_until AS free_at FROM said ORDER BY n DESC LIMIT 1;
+SELECT (answer).free_at = (lease('a')).lease_until AS free_at FROM said ORDER BY n DESC LIMIT 1;
 SELECT * FROM overlapping;
 
 -- clocks that are off
@@ -203,12 +206,12 @@ SELECT * FROM renew('a', off => '4 minutes');
 SELECT * FROM renew('a', off => '-3000 years');
 SELECT * FROM renew('a', off => '2 minutes');
 
--- what allows less than is leased waits for that
+-- limits that are smaller than existing leases are refused until these have ended
 \set VERBOSITY terse
 SELECT snowflake_registry.configure(max_lease => '1 s', max_skew => '10 s');
 \echo :SQLSTATE
 \set VERBOSITY default
-SELECT snowflake_registry.declare_dead(0, '2000-01-01') = (span('a')).lease_from AS free_at;
+SELECT snowflake_registry.declare_dead(0, '2000-01-01') = (lease('a')).lease_from AS free_at;
 SELECT snowflake_registry.declare_dead(0);
 \echo :SQLSTATE
 SELECT snowflake_registry.declare_dead(1);
@@ -242,7 +245,7 @@ SELECT layout, machine_bits, held, free FROM snowflake_registry.status;
 SELECT s.next_free_at = m.lease_until AS of_the_only_one FROM snowflake_registry.status s, snowflake_registry.machines m WHERE machine_id = 0;
 SELECT snowflake_registry.accept_layout();
 
--- the same token, with another wish
+-- the same token, with another wanted machine ID
 DELETE FROM snowflake_registry.machine;
 TRUNCATE said;
 SELECT * FROM claim('c', wanted => 3, machine_bits => 2);
@@ -250,118 +253,119 @@ SELECT * FROM claim('c', wanted => 2, machine_bits => 2);
 SELECT state, lease_until > clock_timestamp() AS is_taken FROM snowflake_registry.machines WHERE machine_id = 3;
 SELECT * FROM claim('e', wanted => 3, machine_bits => 2);
 
--- declared dead: by default, what it can have issued until now by its clock
+-- declared dead: by default, up to the IDs that it can have issued until now by its clock
 SELECT * FROM renew('c', lease => '10 minutes', off => '5 s');
 SELECT free_at - clock_timestamp() BETWEEN '70 s' AND '75 s' AS a_minute_and_skews FROM snowflake_registry.declare_dead(2) free_at;
 SELECT * FROM renew('c');
 SELECT state FROM snowflake_registry.machines WHERE machine_id = 2;
--- never later than its span
+-- never later than the end of its lease
 SELECT * FROM claim('e', wanted => 0, lease => '1 s', machine_bits => 2);
-SELECT snowflake_registry.declare_dead(0) = (span('e')).lease_until AS not_moved_forth;
+SELECT snowflake_registry.declare_dead(0) = (lease('e')).lease_until AS not_moved_forward;
 SELECT snowflake_registry.declare_dead(1, 'infinity');
 
--- a fence by hand: who holds a span keeps it, new ones wait
+-- a grace period started by an administrator: holders keep their leases, new servers wait
 DELETE FROM snowflake_registry.machine;
 TRUNCATE said;
 SELECT * FROM claim('a', machine_bits => 2);
 SELECT * FROM claim('b', machine_bits => 2);
 SELECT * FROM claim('c', machine_bits => 2, lease => '1 us');
-SELECT fence - clock_timestamp() BETWEEN '10 minutes 15 s' AND '10 minutes 20 s' AS max_lease_and_two_skews FROM snowflake_registry.fence() fence;
-SELECT grants, fence > clock_timestamp() AS fenced FROM snowflake_registry.status;
+SELECT grace_until - clock_timestamp() BETWEEN '10 minutes 15 s' AND '10 minutes 20 s' AS max_lease_and_two_skews FROM snowflake_registry.start_grace_period() AS grace_until;
+SELECT last_lease_number, grace_until > clock_timestamp() AS in_grace_period FROM snowflake_registry.status;
 SELECT * FROM claim('d', machine_bits => 2);
 SELECT * FROM claim('d', wanted => 3, machine_bits => 2);
-SELECT (answer).free_at = fence AS free_at FROM said, snowflake_registry.status ORDER BY n DESC LIMIT 1;
+SELECT (answer).free_at = grace_until AS free_at FROM said, snowflake_registry.status ORDER BY n DESC LIMIT 1;
 SELECT * FROM renew('a');
 SELECT * FROM renew('a');
-SELECT (span('a')).lease_from = (SELECT min((answer).lease_from) FROM said WHERE server = 'a') AS goes_on;
--- its answer was lost: it is the one who was confirmed
+SELECT (lease('a')).lease_from = (SELECT min((answer).lease_from) FROM said WHERE server = 'a') AS same_lease;
+-- its answer was lost: it was confirmed as the holder
 SELECT * FROM claim('a', machine_bits => 2);
--- a span that has run out can have become another's in what was lost
+-- the machine ID of an expired lease can have been granted to another server, and that lease lost
 SELECT * FROM renew('c');
--- who cannot say what it holds waits as well
+-- a server that does not state what it holds waits as well
 SELECT * FROM claim('b', machine_bits => 2);
--- an earlier fence moves nothing, a later one does
-SELECT snowflake_registry.fence(clock_timestamp()) > clock_timestamp() + interval '10 minutes' AS stays;
-SELECT snowflake_registry.fence('2100-01-01 00:00:00Z') = '2100-01-01 00:00:00Z' AS moved;
-SELECT snowflake_registry.fence('infinity');
--- what is behind a fence starts there
-SELECT snowflake_registry.lift_fence();
-CREATE TEMP TABLE fence AS SELECT snowflake_registry.fence(clock_timestamp()) AS at;
+-- an earlier end has no effect, a later one extends the grace period
+SELECT snowflake_registry.start_grace_period(clock_timestamp()) > clock_timestamp() + interval '10 minutes' AS stays;
+SELECT snowflake_registry.start_grace_period('2100-01-01 00:00:00Z') = '2100-01-01 00:00:00Z' AS moved;
+SELECT snowflake_registry.start_grace_period('infinity');
+-- a lease that is granted after a grace period begins at its end
+SELECT snowflake_registry.end_grace_period();
+CREATE TEMP TABLE grace AS SELECT snowflake_registry.start_grace_period(clock_timestamp()) AS at;
 SELECT * FROM claim('d', wanted => 3, machine_bits => 2);
-SELECT (span('d')).lease_from = at AS starts_there FROM fence;
-SELECT fence FROM snowflake_registry.status;
+SELECT (lease('d')).lease_from = at AS starts_there FROM grace;
+SELECT grace_until FROM snowflake_registry.status;
 SELECT a, b FROM overlapping;
 
--- a person's word that nothing was lost: rows count again
-SELECT snowflake_registry.fence() > now() AS fenced;
-SELECT snowflake_registry.lift_fence();
-SELECT fence FROM snowflake_registry.status;
+-- an administrator declares that no lease was lost: the rows are trusted again
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
+SELECT snowflake_registry.end_grace_period();
+SELECT grace_until FROM snowflake_registry.status;
 SELECT * FROM claim('d', machine_bits => 2);
 SELECT * FROM claim('e', machine_bits => 2);
 
--- moved to another cluster or timeline: fenced by the first call of a right clock, and once
+-- moved to another cluster or WAL timeline: the first call with a correct clock begins a grace
+-- period, the following ones do not
 UPDATE snowflake_registry.config SET incarnation = 'elsewhere';
 SELECT release('e', '-infinity');
 SELECT * FROM claim('f', off => '1 minute', machine_bits => 2);
-SELECT fence, incarnation FROM snowflake_registry.config;
+SELECT grace_until, incarnation FROM snowflake_registry.config;
 SELECT * FROM claim('f', machine_bits => 2);
 SELECT incarnation <> 'elsewhere' AS here FROM snowflake_registry.config;
-SELECT fence AS before FROM snowflake_registry.config \gset
+SELECT grace_until AS before FROM snowflake_registry.config \gset
 SELECT * FROM claim('f', machine_bits => 2);
-SELECT fence = :'before' AS the_same FROM snowflake_registry.config;
+SELECT grace_until = :'before' AS the_same FROM snowflake_registry.config;
 SELECT * FROM renew('a');
 SELECT * FROM renew('d');
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.end_grace_period();
 
--- a grant is known that is not stored: fenced
-SELECT grants AS before FROM snowflake_registry.config \gset
+-- a server knows of a lease number that is not stored: a grace period
+SELECT last_lease_number AS before FROM snowflake_registry.config \gset
 SELECT * FROM renew('a', known => :before + 1);
-SELECT fence > clock_timestamp() AS fenced, grants - :before AS leap FROM snowflake_registry.status;
--- and with the numbers of before the fence, no more
+SELECT grace_until > clock_timestamp() AS in_grace_period, last_lease_number - :before AS leap FROM snowflake_registry.status;
+-- and with the numbers from before the grace period, no further one
 SELECT * FROM renew('d', known => :before + 2);
-SELECT grants - :before AS leap FROM snowflake_registry.status;
--- but with one from after it
+SELECT last_lease_number - :before AS leap FROM snowflake_registry.status;
+-- but with a number from after it
 SELECT * FROM renew('d', known => :before + 1000000000003);
-SELECT grants - :before AS leap FROM snowflake_registry.status;
-SELECT snowflake_registry.lift_fence();
--- by who claims, by who gives back, by who has another clock: then the next call does it
+SELECT last_lease_number - :before AS leap FROM snowflake_registry.status;
+SELECT snowflake_registry.end_grace_period();
+-- likewise by a claim; after a release or a call with another clock, the next call begins it
 SELECT * FROM claim('f', machine_bits => 2, known => :before + 5000000000000);
-SELECT grants - :before AS leap FROM snowflake_registry.status;
-SELECT snowflake_registry.lift_fence();
+SELECT last_lease_number - :before AS leap FROM snowflake_registry.status;
+SELECT snowflake_registry.end_grace_period();
 SELECT release('f', '-infinity', known => :before + 8000000000000);
-SELECT fence, incarnation FROM snowflake_registry.config;
+SELECT grace_until, incarnation FROM snowflake_registry.config;
 SELECT * FROM claim('f', machine_bits => 2);
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.end_grace_period();
 SELECT * FROM renew('a', off => '1 minute', known => :before + 20000000000000);
-SELECT fence, incarnation FROM snowflake_registry.config;
+SELECT grace_until, incarnation FROM snowflake_registry.config;
 SELECT * FROM claim('f', machine_bits => 2);
 SELECT * FROM renew('a');
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.end_grace_period();
 
--- the claim was lost, too, or the row is of a former span of this server or of another one:
--- it holds what it says, if it has not run out
-SELECT token('d') = token AS is_there FROM snowflake_registry.machine WHERE machine_id = 3;
+-- the claim was lost, too, or the row is that of an earlier lease of this server or another
+-- one: the server's statement is trusted, if its lease has not ended
+SELECT token('d') = token AS is_stored FROM snowflake_registry.machine WHERE machine_id = 3;
 DELETE FROM snowflake_registry.machine WHERE machine_id = 3;
 SELECT * FROM renew('d');
-SELECT (span('d')).lease_from = lease_from AS as_it_said, holder FROM snowflake_registry.machine WHERE machine_id = 3;
-SELECT snowflake_registry.lift_fence();
-UPDATE snowflake_registry.machine SET token = CASE machine_id WHEN 3 THEN token('f') END, grant_number = 1, lease_from = '2000-01-01'
+SELECT (lease('d')).lease_from = lease_from AS as_stated, holder FROM snowflake_registry.machine WHERE machine_id = 3;
+SELECT snowflake_registry.end_grace_period();
+UPDATE snowflake_registry.machine SET token = CASE machine_id WHEN 3 THEN token('f') END, lease_number = 1, lease_from = '2000-01-01'
 WHERE machine_id IN (1, 3);
 UPDATE snowflake_registry.machine SET token = token('d') WHERE machine_id = 1;
 SELECT * FROM renew('d');
-SELECT machine_id, left(token::text, 1) AS token, lease_from > '2000-01-01' AS of_the_span FROM snowflake_registry.machine WHERE machine_id IN (1, 3) ORDER BY 1;
+SELECT machine_id, left(token::text, 1) AS token, lease_from > '2000-01-01' AS of_the_lease FROM snowflake_registry.machine WHERE machine_id IN (1, 3) ORDER BY 1;
 SELECT * FROM renew('f', machine_id => 3, lease_from => '2000-01-01', lease_until => clock_timestamp() + interval '1 minute', known => 2);
--- but not what no registry can have leased
+-- but not a lease that no registry can have granted
 SELECT id, refusal FROM renew('f', machine_id => 2, lease_from => '2000-01-01', lease_until => '9999-01-01', known => 2);
 SELECT id, refusal ~ '^no registry has leased machine ID 4 until ' AS refused FROM renew('f', machine_id => 4, lease_from => '2000-01-01', lease_until => clock_timestamp() + interval '1 minute', known => 2);
--- given back by who was renewed in what was lost: later than what is stored
+-- released by a server whose renewal was lost: the end is later than the stored one
 UPDATE snowflake_registry.machine SET lease_until = clock_timestamp() WHERE machine_id = 3;
-SELECT release('d', (span('d')).lease_until, known => (span('d')).grant_number);
-SELECT lease_until = (span('d')).lease_until AS moved_forth, token IS NULL AS released FROM snowflake_registry.machine WHERE machine_id = 3;
+SELECT release('d', (lease('d')).lease_until, known => (lease('d')).lease_number);
+SELECT lease_until = (lease('d')).lease_until AS moved_forward, token IS NULL AS released FROM snowflake_registry.machine WHERE machine_id = 3;
 SELECT * FROM overlapping;
 
 -- an answer counts when it is committed
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.end_grace_period();
 DELETE FROM snowflake_registry.machine;
 BEGIN;
 SELECT id FROM claim('b', machine_bits => 2);
@@ -394,7 +398,7 @@ SHOW synchronous_commit;
 COMMIT;
 RESET synchronous_commit;
 
--- nobody waits for the lock for ever, unless the session says for how long
+-- no call waits for the lock forever, unless the session has set lock_timeout
 BEGIN;
 SELECT id FROM claim('b', machine_bits => 2);
 SHOW lock_timeout;
@@ -407,8 +411,8 @@ SHOW lock_timeout;
 SELECT release('b');
 COMMIT;
 
--- what is malformed
-SELECT grants AS before FROM snowflake_registry.status \gset
+-- invalid arguments
+SELECT last_lease_number AS before FROM snowflake_registry.status \gset
 SELECT snowflake_registry.claim(NULL, 'tiny', 2, NULL, '1 s', clock_timestamp(), '', 0);
 \echo :SQLSTATE
 SELECT snowflake_registry.claim(token('a'), NULL, 2, NULL, '1 s', clock_timestamp(), '', 0);
@@ -440,13 +444,13 @@ SELECT snowflake_registry.renew(token('a'), 1, '2026-01-01', '2027-01-01', '1 s'
 SELECT snowflake_registry.release(NULL, 'infinity', 0);
 SELECT snowflake_registry.release(token('a'), NULL, 0);
 SELECT snowflake_registry.release(token('a'), 'infinity', NULL);
-SELECT grants = :before AS nothing_granted FROM snowflake_registry.status;
+SELECT last_lease_number = :before AS nothing_granted FROM snowflake_registry.status;
 
--- a server's role can claim, renew and release, and see nothing; one that watches can see
--- all but tokens; and others can do nothing
+-- a server's role can claim, renew and release, and read nothing; a monitoring role can read
+-- all except tokens; other roles can do nothing
 CREATE ROLE regress_snowflake_server;
 CREATE ROLE "regress_snowflake Watcher" IN ROLE pg_monitor;
-CREATE ROLE regress_snowflake_nobody;
+CREATE ROLE regress_snowflake_other;
 SELECT snowflake_registry.admit('regress_snowflake_server'), snowflake_registry.admit('"regress_snowflake Watcher"');
 SELECT p.oid::regprocedure AS function FROM pg_proc p
 WHERE pronamespace = 'snowflake_registry'::regnamespace AND has_function_privilege('regress_snowflake_server', p.oid, 'EXECUTE')
@@ -459,31 +463,31 @@ ORDER BY 1, 2;
 SELECT count(*) AS columns_of_tokens FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
 WHERE c.relnamespace = 'snowflake_registry'::regnamespace AND relkind = 'v' AND attname ~ 'token';
 SET ROLE regress_snowflake_server;
-SELECT machine_id, lease_until > lease_from AS is_span FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
+SELECT machine_id, lease_until > lease_from AS is_lease FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
 SELECT machine_id FROM snowflake_registry.renew(repeat('9', 32)::uuid, 3, '2026-01-01', '2027-01-01', '1 s', clock_timestamp(), 'mine', 1);
 SELECT snowflake_registry.release(repeat('9', 32)::uuid, 'infinity', 0);
 \set VERBOSITY sqlstate
 SELECT token FROM snowflake_registry.machine;
 SELECT * FROM snowflake_registry.machines;
 SELECT * FROM snowflake_registry.status;
-SELECT snowflake_registry.fence();
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.start_grace_period();
+SELECT snowflake_registry.end_grace_period();
 SELECT snowflake_registry.declare_first();
 SELECT snowflake_registry.declare_dead(0);
 SELECT snowflake_registry.accept_layout();
 SELECT snowflake_registry.configure('1 s');
-SELECT snowflake_registry.admit('regress_snowflake_nobody');
+SELECT snowflake_registry.admit('regress_snowflake_other');
 SELECT snowflake_registry.enter('0', 0, NULL, NULL);
-SET ROLE regress_snowflake_nobody;
+SET ROLE regress_snowflake_other;
 SELECT snowflake_registry.release(repeat('9', 32)::uuid, 'infinity', 0);
 SET ROLE "regress_snowflake Watcher";
 \set VERBOSITY default
 SELECT machine_id, holder, state FROM snowflake_registry.machines ORDER BY 1;
 SELECT layout, machine_bits FROM snowflake_registry.status;
-SELECT snowflake_registry.fence();
+SELECT snowflake_registry.start_grace_period();
 RESET ROLE;
 
--- a search_path with objects of others' that have the names of built-in ones
+-- a search_path with objects of other users that have the names of built-in ones
 CREATE SCHEMA elsewhere;
 CREATE FUNCTION elsewhere.clock_timestamp() RETURNS timestamptz LANGUAGE SQL RETURN timestamptz '2000-01-01';
 CREATE FUNCTION elsewhere.greatest_of(timestamptz, timestamptz) RETURNS boolean LANGUAGE SQL RETURN true;
@@ -496,59 +500,60 @@ SET client_min_messages = warning;
 DROP SCHEMA elsewhere CASCADE;
 RESET client_min_messages;
 
--- What a server says is bounded, so that one that lies can make others wait, but not stop
--- them: see docs/security.md.  First of all the numbers of grants.
+-- The arguments of a server are bounded, so that one that lies can make others wait, but not
+-- stop them: see docs/security.md.  First, lease numbers.
 TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
 SELECT snowflake_registry.declare_first();
 SELECT id FROM claim('a', machine_bits => 2);
 SELECT * FROM claim('f', machine_bits => 2, known => 9000000000000000000);
 SELECT release('f', known => 9000000000000000000);
 SELECT * FROM renew('a', known => 9000000000000000000);
-SELECT fence, grants FROM snowflake_registry.status;
--- a million fences may have been lost
+SELECT grace_until, last_lease_number FROM snowflake_registry.status;
+-- a million grace periods may have been lost
 SELECT id, refusal FROM claim('f', machine_bits => 2, known => 1000000 * 1000000000000);
 SELECT id FROM renew('a');
--- fence after fence, up to the limit, and above it by a grant each
+-- one grace period after the other, up to the limit, and above it by one lease each
 CREATE FUNCTION ns() RETURNS bigint LANGUAGE SQL RETURN extract(epoch FROM clock_timestamp()) * 1000000000;
 DO $$
 BEGIN
     FOR i IN 1..20 LOOP
         PERFORM claim('f', machine_bits => 2, known => ns());
-        PERFORM claim('f', machine_bits => 2, known => (SELECT grants FROM snowflake_registry.status));
-        PERFORM renew('f', machine_id => 2, known => (SELECT grants FROM snowflake_registry.status),
+        PERFORM claim('f', machine_bits => 2, known => (SELECT last_lease_number FROM snowflake_registry.status));
+        PERFORM renew('f', machine_id => 2, known => (SELECT last_lease_number FROM snowflake_registry.status),
             lease_from => clock_timestamp(), lease_until => clock_timestamp() + interval '1 minute');
-        PERFORM snowflake_registry.fence();
+        PERFORM snowflake_registry.start_grace_period();
     END LOOP;
 END
 $$;
-SELECT grants BETWEEN ns() - 1000000000000 AND ns() AS at_the_limit FROM snowflake_registry.status;
--- those who hold a span keep it, and what they know after that is accepted
+SELECT last_lease_number BETWEEN ns() - 1000000000000 AND ns() AS at_the_limit FROM snowflake_registry.status;
+-- holders keep their leases, and the numbers that they know after that are accepted
 SELECT id, refusal FROM renew('a');
 SELECT id, refusal FROM renew('a');
 SELECT id FROM renew('f', machine_id => 2);
--- in the end the limit stands still: there are numbers left for grants
-UPDATE snowflake_registry.config SET grants = 9000000000000000000;
-SELECT id, grant_number FROM renew('a', lease_from => (span('a')).lease_from);
-SELECT snowflake_registry.fence() > now() AS fenced;
-SELECT id, grant_number FROM renew('a');
-SELECT id, grant_number FROM renew('a');
+-- in the end the limit stops rising: numbers are left for leases
+UPDATE snowflake_registry.config SET last_lease_number = 9000000000000000000;
+SELECT id, lease_number FROM renew('a', lease_from => (lease('a')).lease_from);
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
+SELECT id, lease_number FROM renew('a');
+SELECT id, lease_number FROM renew('a');
 
--- a lease cannot be made longer, nor a machine ID be kept from others, than max_lease and max_skew allow
+-- no lease can be longer, and no machine ID be kept from others for longer, than max_lease and
+-- max_skew allow
 TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
 SELECT snowflake_registry.declare_first();
 SELECT id FROM claim('a', machine_bits => 2);
-SELECT snowflake_registry.fence('2100-01-01 00:00:00Z') = '2100-01-01 00:00:00Z' AS fenced;
+SELECT snowflake_registry.start_grace_period('2100-01-01 00:00:00Z') = '2100-01-01 00:00:00Z' AS in_grace_period;
 SELECT id FROM renew('a', lease_from => '-infinity'::timestamptz);
 SELECT id FROM renew('a', lease_from => '4713-01-01 00:00:00Z BC', lease_until => clock_timestamp() + interval '59 minutes');
 SELECT release('a', 'infinity');
-SELECT snowflake_registry.lift_fence();
+SELECT snowflake_registry.end_grace_period();
 SELECT lease_until - clock_timestamp() BETWEEN '1 hour' AND '1 hour 20 s' AS not_to_the_fence FROM snowflake_registry.machine;
 -- texts
 SELECT id FROM keep('g', snowflake_registry.claim(token('9'), 'tiny', 2, NULL, '1 s', clock_timestamp(), repeat('x', 256), 0));
 SELECT snowflake_registry.claim(token('9'), 'tiny', 2, NULL, '1 s', clock_timestamp(), repeat('x', 257), 0);
 SELECT snowflake_registry.renew(token('9'), 0, '2026-01-01', '2027-01-01', '1 s', clock_timestamp(), repeat('x', 257), 1);
 SELECT snowflake_registry.claim(token('9'), repeat('x', 257), 2, NULL, '1 s', clock_timestamp(), '', 0);
--- the layout need not be that of the first claim
+-- the layout can differ from that of the first claim
 SELECT snowflake_registry.accept_layout('tiny', 2);
 SELECT layout, machine_bits FROM snowflake_registry.status;
 SELECT * FROM claim('f', layout => 'mine', machine_bits => 31);
@@ -557,7 +562,7 @@ SELECT snowflake_registry.accept_layout(machine_bits => 2);
 SELECT snowflake_registry.accept_layout(repeat('x', 257), 2);
 SELECT snowflake_registry.accept_layout('tiny', 32);
 SELECT layout, machine_bits FROM snowflake_registry.status;
--- many machine IDs that were leased, and are free again, are not all read by the next claim
+-- a claim does not read all of many machine IDs that were leased and are free again
 TRUNCATE snowflake_registry.machine;
 INSERT INTO snowflake_registry.machine
 SELECT id, NULL, '', now() - interval '2 minutes', now() - interval '1 minute', 0, now(), now(), '0' FROM generate_series(0, 20000) id;
@@ -568,7 +573,7 @@ SELECT id, refusal FROM claim('a', layout => 'wide', machine_bits => 20);
 SELECT id, refusal FROM claim('b', layout => 'wide', machine_bits => 20);
 SELECT seq_tup_read + idx_tup_fetch < 1000 AS few_are_read FROM pg_stat_xact_user_tables WHERE relid = 'snowflake_registry.machine'::regclass;
 COMMIT;
--- none is free but one in the middle; and one after all
+-- none is free except one in the middle; and one after all
 UPDATE snowflake_registry.machine SET lease_until = now() + interval '1 hour';
 DELETE FROM snowflake_registry.machine WHERE machine_id = 12345;
 SELECT id, refusal FROM claim('c', layout => 'wide', machine_bits => 20);
@@ -582,7 +587,7 @@ SELECT pg_describe_object(classid, objid, objsubid) AS undescribed FROM pg_depen
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_registry') AND deptype = 'e'
   AND classid <> 'pg_type'::regclass AND obj_description(objid, classid::regclass::name) IS NULL;
 
--- restored from a dump in the same database
+-- a dump that is restored in the same database
 CREATE TABLE config AS TABLE snowflake_registry.config;
 CREATE TABLE machine AS TABLE snowflake_registry.machine;
 SET client_min_messages = warning;
@@ -591,34 +596,34 @@ RESET client_min_messages;
 CREATE EXTENSION snowflake_registry;
 INSERT INTO snowflake_registry.config TABLE config;
 INSERT INTO snowflake_registry.machine TABLE machine;
-SELECT machine_id, refusal ~ 'moved or restored' AS fenced
+SELECT machine_id, refusal ~ 'moved or restored' AS in_grace_period
 FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
 
--- it cannot be declared the first one, as it could if the rows had been left behind
+-- it cannot be declared the first one, as a registry without the rows could
 \set VERBOSITY terse
 SELECT snowflake_registry.declare_first();
 \set VERBOSITY default
 DROP EXTENSION snowflake_registry;
 CREATE EXTENSION snowflake_registry;
-SELECT machine_id, refusal ~ 'is new' AS fenced
+SELECT machine_id, refusal ~ 'is new' AS in_grace_period
 FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
 DROP EXTENSION snowflake_registry;
 
--- in no schema that others may drop, whatever the search_path was
+-- in no schema that other users can drop, whatever the search_path was
 CREATE SCHEMA first;
 SET search_path = first, public;
 CREATE EXTENSION snowflake_registry;
 RESET search_path;
 SELECT snowflake_registry.declare_first();
 DROP SCHEMA first CASCADE;
-SELECT layout, grants FROM snowflake_registry.status;
+SELECT layout, last_lease_number FROM snowflake_registry.status;
 CREATE SCHEMA first;
 DROP EXTENSION snowflake_registry;
 CREATE EXTENSION snowflake_registry SCHEMA first;
 DROP SCHEMA first;
 DROP EXTENSION IF EXISTS snowflake_registry;
 
-DROP TABLE fence, config, machine, said;
+DROP TABLE grace, config, machine, said;
 DROP FUNCTION token;
 SELECT to_regnamespace('snowflake_registry');
-DROP ROLE regress_snowflake_server, "regress_snowflake Watcher", regress_snowflake_nobody;
+DROP ROLE regress_snowflake_server, "regress_snowflake Watcher", regress_snowflake_other;

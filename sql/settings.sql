@@ -2,8 +2,8 @@
 SELECT name, coalesce(unit, '') AS unit, vartype, boot_val, min_val, max_val, context
 FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
 
--- What a session may not change.  The words of these errors are the server's,
--- and differ between its versions.
+-- Settings that a session cannot change.  These errors are raised by the server, and differ
+-- between its versions.
 \set VERBOSITY sqlstate
 SET snowflake.machine_id = 8;
 SET snowflake.layout = 'discord';
@@ -11,17 +11,17 @@ SET snowflake.max_ahead = 0;
 SET snowflake.sequence_range = '0-1';
 SET snowflake.sequence_jitter = 10;
 
--- what it may
+-- settings that it can change
 SET snowflake.max_wait = '3s';
 SHOW snowflake.max_wait;
 SET snowflake.max_wait = -1;
 SET snowflake.max_wait = -2;
 RESET snowflake.max_wait;
 
--- misspelt names
+-- misspelled names
 SET snowflake.machineid = 8;
 
--- each value is judged before it is written to a file
+-- each value is checked before it is written to a file
 ALTER SYSTEM SET snowflake.machine_id = -2;
 ALTER SYSTEM SET snowflake.max_ahead = '2min';
 \set VERBOSITY default

@@ -1,5 +1,5 @@
--- What CREATE EXTENSION makes: the functions with the properties that the
--- planner relies on, each with a comment.
+-- CREATE EXTENSION: the functions, with the properties that the planner relies on, each with a
+-- comment.
 CREATE EXTENSION snowflake;
 
 SELECT p.oid::regprocedure AS function,
@@ -11,7 +11,7 @@ WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
--- it can be moved, dropped and made again
+-- it can be moved to another schema, dropped and created again
 CREATE SCHEMA elsewhere;
 ALTER EXTENSION snowflake SET SCHEMA elsewhere;
 SELECT elsewhere.snowflake_between(1, '-infinity', 'infinity');

@@ -1,4 +1,4 @@
--- The type sno: in and out, order, indexes, parts.  Values are those that the Go
+-- The type sno: input and output, order, indexes, parts.  The values are those that the Go
 -- library printed (test/vectors).
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
@@ -8,7 +8,7 @@ SELECT sno '2222222222222222' AS least, sno 'xxxxxxxxxxxxxxxx' AS greatest, sno 
 SELECT pg_column_size(sno_zero()) AS size, pg_column_size(row_of) - pg_column_size(row_of_nothing) AS in_a_row
 FROM (SELECT ROW('a'::"char", sno_zero(), 'b'::"char") AS row_of, ROW('a'::"char", 'b'::"char") AS row_of_nothing) r;
 
--- what is none
+-- invalid input
 SELECT sno 'brpk4q72xwf2m63';
 \echo :SQLSTATE
 SELECT sno 'brpk4q72xwf2m63ll';
@@ -26,7 +26,7 @@ SELECT sql_error_code, pg_input_is_valid('brpk4q72xwf2m63l', 'sno') AS valid FRO
 \endif
 \echo :sql_error_code :valid
 
--- as other types, and back
+-- conversion to other types, and back
 SELECT id::text AS text, id::text::sno = id AS back, id::bytea AS bytea, id::bytea::sno = id AS back, sno_send(id) AS binary,
        sno_to_uuid(id) AS uuid, sno_from_uuid(sno_to_uuid(id)) = id AS back, to_json(id) AS json
 FROM (VALUES (sno '2222222222222222'), ('xxxxxxxxxxxxxxxx'), ('brpk4q72xwf2m63l')) AS ids (id);
@@ -78,8 +78,8 @@ EXPLAIN (COSTS OFF) SELECT * FROM ids WHERE id >= 'brpk4q72xwf2m63l' ORDER BY id
 RESET enable_bitmapscan;
 EXPLAIN (COSTS OFF) SELECT * FROM busy WHERE id > 'brpk4q72xwf2m63l';
 SELECT count(*) FROM busy WHERE id >= sno_encode('2026-11-21', 1, 0, 0) AND id < sno_encode('2026-11-21', 2, 0, 0);
--- BRIN of IDs in order but for one of each hundred, which is from long ago: in the ranges of minmax is
--- everything in between, but not in those of minmax-multi, nor in a Bloom filter
+-- BRIN with IDs in order except one of each hundred, which is much older: the ranges of minmax
+-- include everything in between; those of minmax-multi do not, nor does a Bloom filter
 CREATE TABLE strays AS
 SELECT sno_encode(CASE WHEN n % 100 = 0 THEN timestamptz '2020-01-01' + n * interval '1 s' ELSE timestamptz '2026-11-21' + n * interval '1 s' END, 0, 1, n % 65536) AS id
 FROM generate_series(1, 100000) n;
@@ -116,7 +116,7 @@ RESET enable_nestloop;
 SELECT count(DISTINCT sno_hash(id)) > 99900 AS spread, count(DISTINCT sno_hash_extended(id, 1)) = 100000 AS spread_extended,
        bool_and(sno_hash_extended(id, 0) & 4294967295 = sno_hash(id)::bigint & 4294967295) AS agree FROM ids;
 
--- estimates of ranges are near what there is
+-- estimates for ranges are near the number of rows
 CREATE FUNCTION estimate(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN

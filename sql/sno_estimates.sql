@@ -1,5 +1,5 @@
--- Estimates of rows for conditions on IDs of type sno: near the rows that are found, and
--- near those for a bigint of the same times, which core knows by itself.
+-- Estimates of rows for conditions on IDs of type sno: near the number of rows found, and near
+-- the estimates for a bigint with the same times, which PostgreSQL makes by itself.
 SET timezone = 'UTC';
 CREATE FUNCTION estimated(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE plan jsonb;

@@ -1,36 +1,36 @@
 -- The view pg_stat_snowflake, against what this session does.
 SELECT pg_stat_snowflake_reset();
-SELECT generator, leases, ids_leased, overflow_ticks, waits, wait_time, clock_regressions, max_regression, register_writes, register_write_time
+SELECT generator, batches, ids_allocated, overflow_ticks, waits, wait_time, clock_regressions, max_regression, reservation_writes, reservation_write_time
 FROM pg_stat_snowflake WHERE generator = 'bigint';
 
 SELECT count(snowflake_nextval()) AS ids FROM generate_series(1, 100000);
 SELECT generator,
        machine_id = snowflake_machine_id(snowflake_currval()) AS machine_id,
        layout = current_setting('snowflake.layout') AS layout,
-       leases BETWEEN 100000 / 64 AND 100000 AS leases,
-       ids_leased BETWEEN 100000 AND 64 * leases AS ids_leased,
+       batches BETWEEN 100000 / 64 AND 100000 AS batches,
+       ids_allocated BETWEEN 100000 AND 64 * batches AS ids_allocated,
        overflow_ticks BETWEEN 0 AND 100000 / 4096 AS overflow_ticks,
        clock_regressions, max_regression,
        ahead BETWEEN '0' AND '10 ms' AS ahead,
-       ceiling > snowflake_timestamp(snowflake_currval()) AND ceiling < now() + interval '10 s' AS ceiling,
+       reserved_until > snowflake_timestamp(snowflake_currval()) AND reserved_until < now() + interval '10 s' AS reserved_until,
        floor < snowflake_timestamp(snowflake_currval()) AS floor,
-       register_writes >= 0 AND (register_writes = 0) = (register_write_time = 0) AS register_writes,
+       reservation_writes >= 0 AND (reservation_writes = 0) = (reservation_write_time = 0) AS reservation_writes,
        (SELECT exhausted_at FROM snowflake_layouts WHERE name = layout) = exhausted_at AS exhausted_at,
        stats_reset BETWEEN now() - interval '1 minute' AND now() AS stats_reset
 FROM pg_stat_snowflake WHERE generator = 'bigint' \gx
 
--- the floor moved past the reserve: it is written, then a reserve above it, and
--- the caller waits, and takes one lease
+-- the floor moved past the reservation: the floor is written, then a reservation above it;
+-- the caller waits, and takes one batch
 SELECT pg_stat_snowflake_reset();
 SELECT snowflake_set_floor(clock_timestamp() + interval '1500 ms');
-SELECT floor = ceiling AS nothing_reserved, ahead BETWEEN '10 ms' AND '1501 ms' AS ahead, register_writes, waits
+SELECT floor = reserved_until AS nothing_reserved, ahead BETWEEN '10 ms' AND '1501 ms' AS ahead, reservation_writes, waits
 FROM pg_stat_snowflake WHERE generator = 'bigint';
 SELECT snowflake_timestamp(snowflake_nextval()) - floor < '1 ms' AS id FROM pg_stat_snowflake WHERE generator = 'bigint';
-SELECT leases, ceiling - floor AS reserved, register_writes, register_write_time > 0 AS register_write_time,
+SELECT batches, reserved_until - floor AS reserved, reservation_writes, reservation_write_time > 0 AS reservation_write_time,
        waits, wait_time BETWEEN 1 AND 1500 AS wait_time
 FROM pg_stat_snowflake WHERE generator = 'bigint';
 
--- for those who monitor; to reset is for superusers
+-- privileges: members of pg_monitor can read it, superusers can reset it
 CREATE ROLE regress_snowflake_user;
 CREATE ROLE regress_snowflake_monitor IN ROLE pg_monitor;
 SET ROLE regress_snowflake_monitor;

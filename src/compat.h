@@ -1,8 +1,8 @@
 /*
  * compat.h
- *	  The only file with code for one version of PostgreSQL or another.
+ *	  Differences between versions of PostgreSQL; no other file depends on the version.
  *
- * Each function has the newest version's form, so callers need no conditions.
+ * Each function has the form of the newest version, so callers need no conditions.
  */
 #ifndef SF_COMPAT_H
 #define SF_COMPAT_H
@@ -22,19 +22,19 @@
 #endif
 
 /*
- * IDs are Datums, and the shared cursor is swapped by one instruction.  The order of bytes
- * does not matter.
+ * A bigint is passed by value, and the shared cursor is swapped by one instruction.  Both byte
+ * orders work.
  */
 #if SIZEOF_VOID_P != 8
 #error "snowflake needs a platform of 64 bits"
 #endif
 
-/* Access to varlenas has a header of its own since 16. */
+/* PostgreSQL 16 moved the access to varlenas to a header of its own. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
 
-/* Errors that a caller can ask to get as a value ("soft") come with 16. */
+/* PostgreSQL 16 introduced soft errors, which a caller can receive as a value. */
 #if PG_VERSION_NUM >= 160000
 #include "nodes/miscnodes.h"
 #define sf_soft_error(fcinfo, result, ...) ereturn((fcinfo)->context, (result), __VA_ARGS__)
@@ -42,7 +42,7 @@
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
-/* Before the declaration of a function that does not return: since 18. */
+/* pg_noreturn, before the declaration of a function that does not return, exists since 18. */
 #ifndef pg_noreturn
 #ifdef __GNUC__
 #define pg_noreturn __attribute__((noreturn))
@@ -51,7 +51,7 @@
 #endif
 #endif
 
-/* What a registry has leased is kept in memory that children inherit by fork (kept.c). */
+/* The lease is kept in memory that children inherit by fork (state/postmaster_memory.c). */
 #ifdef EXEC_BACKEND
 #error "snowflake needs processes that are made by fork()"
 #endif
@@ -79,7 +79,14 @@ sf_may_execute(Oid function)
 #endif
 }
 
-/* Memory for the "extra" of a setting; NULL when there is none. */
+/* Whether this process holds a lock in a mode. */
+#if PG_VERSION_NUM >= 170000
+#define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode), false)
+#else
+#define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode))
+#endif
+
+/* Allocate the "extra" of a setting; NULL if memory is exhausted. */
 static inline void *
 sf_guc_malloc(size_t size)
 {
@@ -91,8 +98,8 @@ sf_guc_malloc(size_t size)
 }
 
 /*
- * Shared memory that a session makes and others find by its name, since 17: fill is
- * called, under a lock, for a new one.  NULL before 17.
+ * Shared memory that one session makes and all others find by its name.  When it is made,
+ * fill is called under a lock.  Returns NULL before 17, which does not support this.
  */
 static inline void *
 sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
@@ -106,9 +113,7 @@ sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
 #endif
 }
 
-/*
- * How many replication origins can have progress: a setting of its own since 18.
- */
+/* The limit on replication origins with progress is a setting of its own since 18. */
 #if PG_VERSION_NUM >= 180000
 #define SF_MAX_ORIGINS_NAME	"max_active_replication_origins"
 #define sf_max_origins()	max_active_replication_origins
@@ -117,7 +122,7 @@ sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
 #define sf_max_origins()	max_replication_slots
 #endif
 
-/* Extensions name their wait events since 17. */
+/* The wait events of extensions have names since 17. */
 static inline uint32
 sf_named_wait_event(const char *name)
 {

@@ -1,9 +1,9 @@
 /*
  * log_limit.c
- *	  Messages to the server's log that could otherwise flood it.
+ *	  A limit on log messages that could otherwise flood the server's log.
  *
- * Time is that of the monotonic clock: some of the messages are about the wall
- * clock.
+ * Times are those of the monotonic clock, because some of the messages are about
+ * the wall clock.
  */
 #include "postgres.h"
 

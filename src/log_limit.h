@@ -1,6 +1,6 @@
 /*
  * log_limit.h
- *	  Messages to the server's log that could otherwise flood it.
+ *	  A limit on log messages that could otherwise flood the server's log.
  */
 #ifndef SF_LOG_LIMIT_H
 #define SF_LOG_LIMIT_H
@@ -10,14 +10,15 @@
 #include "port/atomics.h"
 
 /*
- * When a kind of message was last logged: microseconds on the monotonic clock,
- * or 0 for never.  In shared memory, so that the limit is the server's.
+ * The time at which a message was last logged: microseconds on the monotonic
+ * clock, or 0 for never.  It is in shared memory, so the limit applies to the
+ * whole server.
  */
 typedef pg_atomic_uint64 SfLogLimit;
 
 /*
- * Whether to log now: true for one caller a minute, of all backends.  That one
- * has to log.
+ * Whether to log now.  Returns true at most once a minute, in all backends
+ * together.  The caller that gets true has to log.
  */
 extern bool sf_log_allowed(SfLogLimit *limit);
 

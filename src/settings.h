@@ -1,6 +1,6 @@
 /*
  * settings.h
- *	  The settings of the generator, and the rules over several of them.
+ *	  The values of the settings, and the rules over several of them.
  */
 #ifndef SF_SETTINGS_H
 #define SF_SETTINGS_H
@@ -17,38 +17,35 @@
 	"Name a preset of the view snowflake_layouts, or define a layout as in " \
 	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
 
-extern int	sf_settings_machine_id; /* what this process has, perhaps late */
-extern int	sf_settings_sno_partition;	/* the same */
-extern int	sf_max_ahead;		/* ms; what holds is sf_line_max_ahead() */
+extern int	sf_settings_machine_id; /* of this process, which can see a reload
+									 * late */
+extern int	sf_settings_sno_partition;	/* likewise */
+extern int	sf_max_ahead;		/* ms; use sf_generator_max_ahead() instead */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_max_clock_step;	/* ms; 0: no check */
 extern int	sf_sequence_jitter;
 extern bool sf_enable_timestamp_pushdown;
 
-/*
- * Raises invalid_parameter_value when the configuration file, or a SET of before the
- * library was loaded, has a malformed layout or sequence range: the server does not start,
- * or the library does not load.
- */
-extern void sf_settings_check(void);
+extern char *sf_settings_registry;	/* connection string, empty for none */
+extern int	sf_settings_registry_lease; /* s; 0: see registry/worker.c */
 
-/* Define the settings, except those that machine.c and registrar.c have. */
-extern void sf_settings_init(void);
+/* The parsed values of snowflake.layout and of the sequence ranges.  Set by hooks (guc.c). */
+extern const SfLayout *sf_settings_layout;
+extern const char *sf_settings_layout_text;
+extern const SfSequenceRange *sf_settings_sequence_range;
+extern const SfSequenceRange *sf_settings_sno_sequence_range;
 
-/* What snowflake.layout and snowflake.sequence_range say, parsed. */
-extern const SfLayout *sf_settings_layout(void);
-extern const char *sf_settings_layout_text(void);
-extern SfSequenceRange sf_settings_sequence_range(void);
-extern SfSequenceRange sf_settings_sno_sequence_range(void);
+/* Whether this server leases its machine ID from a registry; fixed when the server starts. */
+extern bool sf_registry_is_set(void);
 
-/* Warn if the layout's timestamp bits are used up in a few years. */
+/* Warn if the layout's timestamp bits will be used up within a few years. */
 extern void sf_settings_warn_of_end(void);
 
 /*
- * Whether settings fit each other: a machine ID (if set) and a sequence range within
- * the bits of a layout, which has this text in messages.  What does not is reported at
- * elevel: WARNING at start and reload, ERROR (invalid_parameter_value) at use, DEBUG1 where
- * the caller tells in another way.
+ * Whether settings fit each other: a machine ID (if set) and a sequence range must fit the
+ * bits of a layout.  The text is that of the layout, for messages.  A misfit is reported at
+ * elevel: WARNING at start and reload, ERROR (invalid_parameter_value) at use, DEBUG1 if the
+ * caller reports it in another way.
  */
 extern bool sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 							int machine_id, int elevel);

@@ -1,6 +1,6 @@
 /*
  * wait_event.c
- *	  What processes wait for, as pg_stat_activity shows it.
+ *	  Wait events of this extension, which pg_stat_activity shows.
  */
 #include "postgres.h"
 
@@ -9,10 +9,10 @@
 
 static const char *const names[] = {
 	[SF_WAIT_CLOCK] = "SnowflakeClock",
-	[SF_WAIT_REGISTER] = "SnowflakeRegister",
-	[SF_WAIT_SPAN] = "SnowflakeSpan",
+	[SF_WAIT_ORIGIN] = "SnowflakeOrigin",
+	[SF_WAIT_LEASE] = "SnowflakeLease",
 	[SF_WAIT_REGISTRY] = "SnowflakeRegistry",
-	[SF_WAIT_REGISTRAR] = "SnowflakeRegistrar",
+	[SF_WAIT_REGISTRY_WORKER] = "SnowflakeRegistryWorker",
 };
 
 uint32

@@ -1,6 +1,6 @@
 /*
  * wait_event.h
- *	  What processes wait for, as pg_stat_activity shows it.
+ *	  Wait events of this extension, which pg_stat_activity shows.
  */
 #ifndef SF_WAIT_EVENT_H
 #define SF_WAIT_EVENT_H
@@ -9,14 +9,17 @@
 
 typedef enum SfWaitEvent
 {
-	SF_WAIT_CLOCK,				/* a session, for the clock */
-	SF_WAIT_REGISTER,			/* a session, for who has locked the register */
-	SF_WAIT_SPAN,				/* a session, for a machine ID to be leased */
-	SF_WAIT_REGISTRY,			/* the registrar, for the registry's answer */
-	SF_WAIT_REGISTRAR,			/* the registrar, until something is due */
+	SF_WAIT_CLOCK,				/* a session waits for the clock */
+	SF_WAIT_ORIGIN,				/* a session waits until another transaction
+								 * unlocks the origin */
+	SF_WAIT_LEASE,				/* a session waits for the lease of a machine
+								 * ID */
+	SF_WAIT_REGISTRY,			/* the registry worker waits for an answer */
+	SF_WAIT_REGISTRY_WORKER,	/* the registry worker waits until the next
+								 * attempt is due */
 } SfWaitEvent;
 
-/* The number that PostgreSQL knows an event by: before 17 that of all extensions. */
+/* PostgreSQL's number of an event.  Before 17 all extensions have the same number. */
 extern uint32 sf_wait_event(SfWaitEvent event);
 
 #endif							/* SF_WAIT_EVENT_H */

@@ -14,7 +14,7 @@ use Test::More;
 my $nextval = 'SELECT snowflake_nextval()';
 
 # Not preloaded: decoders work, the generator says what to do.  (It works as well from 17 on,
-# see 021_no_preload.)
+# see 011_no_preload.)
 my $server = PostgreSQL::Test::Cluster->new('main');
 $server->init;
 $server->start;
@@ -48,7 +48,7 @@ RESET $setting;
 SELECT snowflake_timestamp(0)::date;
 SQL
 	like($errors, qr/\A\S* ?ERROR:  invalid value for parameter "$setting"(?!.*ERROR)/s, "a mistaken SET of $setting is an error");
-	is($shown, '2010-11-04', 'and spoils nothing');
+	is($shown, '2010-11-04', 'and has no other effect');
 }
 
 # A bad layout in the file, and the library loaded late: no decoding with another.
@@ -106,7 +106,7 @@ for (1 .. 1000)
 	$id = $session->query('SELECT snowflake_machine_id(snowflake_nextval())');
 	last if $id eq '7';
 }
-is($id, '7', 'the machine ID takes effect in a session that was there');
+is($id, '7', 'the machine ID takes effect in an existing session');
 $session->quit;
 
 # One that is in the middle of a statement when the setting is reloaded sees the
@@ -144,7 +144,7 @@ wait_for_log($server, $log, qr/WARNING:  snowflake.machine_id is now 8, but this
 $server->safe_psql('postgres', 'ALTER SYSTEM SET restart_after_crash = on');
 $server->safe_psql('postgres', 'SELECT sno_nextval()');
 $server->reload;
-kill 'KILL', children((split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0], 'walwriter');
+kill 'KILL', children(postmaster($server), 'walwriter');
 wait_for_log($server, $log, qr/all server processes terminated; reinitializing/, 'the processes are restarted');
 wait_for_clients($server);
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '1min'; SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())"),
@@ -172,7 +172,7 @@ $server->append_conf('postgresql.conf', "snowflake.sequence_range = '100-119'");
 $server->restart;
 is( $server->safe_psql('postgres', <<'SQL'), '100|119|20|2000|t', 'all sequences of the range, and no other');
 SELECT min(sequence), max(sequence), count(DISTINCT sequence), count(DISTINCT id), count(DISTINCT created_at) >= 100
-FROM snowflake_nextval(2000) id, snowflake_decode(id)
+FROM snowflake_nextvals(2000) id, snowflake_decode(id)
 SQL
 
 # Jitter: ticks start at different numbers, up to the jitter.
@@ -181,12 +181,12 @@ $server->restart;
 is( $server->safe_psql('postgres', <<'SQL'), 't|t|t', 'ticks start within the jitter');
 SELECT min(first) >= 10, max(first) <= 60, count(DISTINCT first) > 5
 FROM (SELECT min(snowflake_sequence(id)) AS first
-      FROM snowflake_nextval(10000) id GROUP BY snowflake_timestamp(id) ORDER BY snowflake_timestamp(id) OFFSET 1) a
+      FROM snowflake_nextvals(10000) id GROUP BY snowflake_timestamp(id) ORDER BY snowflake_timestamp(id) OFFSET 1) a
 SQL
 
 # A jitter beyond the range leaves one number of each tick.
 configure($server, 'snowflake.sequence_jitter', 2147483647);
-is($server->safe_psql('postgres', 'SELECT count(DISTINCT id), max(snowflake_sequence(id)) <= 127 FROM snowflake_nextval(100) id'),
+is($server->safe_psql('postgres', 'SELECT count(DISTINCT id), max(snowflake_sequence(id)) <= 127 FROM snowflake_nextvals(100) id'),
 	'100|t', 'jitter beyond the range');
 
 # No machine bits, no machine ID.

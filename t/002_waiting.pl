@@ -1,5 +1,5 @@
-# Waiting for the clock: seen, interrupted, limited; nothing is left behind by a
-# wait that ends early, and no ID comes twice.
+# Waiting for the clock: seen, interrupted, limited; a wait that ends early leaves nothing
+# behind, and no ID is issued twice.
 #
 # The layout has two IDs in a tick of a second, so that waits are long enough to
 # be looked at.
@@ -18,11 +18,11 @@ my $slow = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=
 my $server = snowflake_server('main', 'snowflake.machine_id = 1', 'snowflake.max_ahead = 0',
 	"snowflake.layout = '$slow'");
 
-# Issues IDs until it is stopped, and tells each of them.
+# Issues IDs until it is stopped, and reports each of them.
 my $endless = 'DO $$ BEGIN LOOP RAISE NOTICE \'id %\', snowflake_nextval(); END LOOP; END $$;';
 my %seen;
 
-# Note IDs told in a session's messages; returns how many there were.
+# Note the IDs in a session's messages; returns their number.
 sub note_ids
 {
 	my ($messages) = @_;
@@ -54,7 +54,7 @@ sub interrupted
 interrupted('pg_cancel_backend', qr/ERROR:  57014:/, 'cancel');
 interrupted('pg_terminate_backend', qr/FATAL:  57P01:/, 'terminate');
 
-# A time-out, and then the same session goes on.
+# A timeout, after which the same session continues.
 my ($status, $stdout, $stderr) = $server->psql('postgres', <<"SQL", on_error_stop => 0);
 \\set VERBOSITY verbose
 SET statement_timeout = '1500ms';
@@ -64,9 +64,9 @@ SET statement_timeout = 0;
 DO \$\$ BEGIN FOR i IN 1..4 LOOP RAISE NOTICE 'id %', snowflake_nextval(); END LOOP; END \$\$;
 SQL
 is(scalar(() = $stderr =~ /ERROR:  57014:.*statement timeout/g), 2, 'statement_timeout ends a wait, twice');
-cmp_ok(note_ids($stderr), '>=', 6, 'the session goes on');
+cmp_ok(note_ids($stderr), '>=', 6, 'the session continues');
 
-# No wait at all: more IDs at once than three ticks have.
+# No wait at all, for more IDs at once than three ticks have.
 my $burst = 'DO $$ BEGIN FOR i IN 1..7 LOOP RAISE NOTICE \'id %\', snowflake_nextval(); END LOOP; END $$;';
 ($status, $stdout, $stderr) = $server->psql('postgres', "\\set VERBOSITY verbose\nSET snowflake.max_wait = 0; $burst");
 like($stderr, qr/ERROR:  53400: no Snowflake ID became free within 0 ms/, 'max_wait = 0');
@@ -81,14 +81,14 @@ note_ids($stderr);
 for my $limit ('3s', '-1')
 {
 	($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = '$limit'; $burst");
-	is($status, 0, "max_wait = $limit: all IDs come");
-	is(note_ids($stderr), 7, "max_wait = $limit: and are told");
+	is($status, 0, "max_wait = $limit: all IDs are issued");
+	is(note_ids($stderr), 7, "max_wait = $limit: and are reported");
 }
 
 cmp_ok(scalar(keys %seen), '>', 25, 'IDs were seen');
-is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID came twice');
+is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID was issued twice');
 
-# The limit is logged, once a minute at most; and the layout is long from its end.
+# The limit is logged, once a minute at most; and the layout is far from its end.
 my $limit = qr/LOG:  the Snowflake layout "\Q$slow\E" has been at its limit for a second\n.*DETAIL:  This server has 2 IDs in each tick of 1000000 us/;
 my $log = slurp_file($server->logfile);
 cmp_ok(scalar(() = $log =~ /$limit/g), '>=', 1, 'a lasting overflow is logged');
@@ -103,7 +103,7 @@ CREATE TABLE ahead AS SELECT snowflake_nextval() AS id, clock_timestamp() AS at 
 SELECT count(DISTINCT id), max(snowflake_timestamp(id) - at) > interval '1 s', max(snowflake_timestamp(id) - at) <= interval '5 s' FROM ahead
 SQL
 
-# Where the timestamp's bits have ended: no wait helps, an error.
+# After the end of the timestamp's bits no wait helps: an error.
 restart_with_layout($server, 'epoch=2000-01-01 tick=1s timestamp=20 machine=10');
 fails_with($server, 'SELECT snowflake_nextval()', '2200H',
 	qr/the timestamp bits of the Snowflake layout ".*" are used up/,
@@ -111,16 +111,16 @@ fails_with($server, 'SELECT snowflake_nextval()', '2200H',
 
 log_matches($server, 0, qr/WARNING:  the timestamp bits of the Snowflake layout "epoch=2000-01-01 .*" are used up at 2000-01-13 03:16:16/, 'and a warning at the start');
 
-# Where they have not begun: as with any clock that is behind.
+# Before their beginning: as with any clock that is behind.
 restart_with_layout($server, 'epoch=2200-01-01 tick=1s timestamp=32 machine=10');
 fails_with($server, 'SET snowflake.max_wait = 10; SELECT snowflake_nextval()', '53400',
 	qr/no Snowflake ID became free within 10 ms/);
 
-# The floor can be set where the line has been opened and nothing issued.
+# The floor can be set when the generator has been opened and has issued nothing.
 $server->safe_psql('postgres', "SELECT snowflake_set_floor('2200-01-02')");
-is($server->safe_psql('postgres', 'SELECT floor, ceiling FROM pg_stat_snowflake WHERE generator = \'bigint\''), '2200-01-02 00:00:00+00|2200-01-02 00:00:00+00', 'the floor before the first ID');
+is($server->safe_psql('postgres', 'SELECT floor, reserved_until FROM pg_stat_snowflake WHERE generator = \'bigint\''), '2200-01-02 00:00:00+00|2200-01-02 00:00:00+00', 'the floor before the first ID');
 
-# In such a wait, of 170 years, nothing but the wait itself looks for interrupts.
+# In such a wait, of 170 years, only the wait itself checks for interrupts.
 interrupted('pg_cancel_backend', qr/ERROR:  57014:/, 'cancel a long wait');
 interrupted('pg_terminate_backend', qr/FATAL:  57P01:/, 'terminate a long wait');
 fails_with($server, "SET snowflake.max_wait = -1; SET statement_timeout = 100; SELECT snowflake_nextval()", '57014',

@@ -20,14 +20,14 @@ my $server = snowflake_server('main', 'snowflake.machine_id = 3',
 my $peak = q{(SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s*(\d+) kB')::integer)};
 my $count = 5_000_000;
 my $result = $server->safe_psql('postgres', <<"SQL");
-SELECT count(id) FROM (SELECT snowflake_nextval(1000) AS id) a;
+SELECT count(id) FROM (SELECT snowflake_nextvals(1000) AS id) a;
 SELECT $peak;
-SELECT count(id) FROM (SELECT snowflake_nextval($count) AS id) a;
+SELECT count(id) FROM (SELECT snowflake_nextvals($count) AS id) a;
 SELECT $peak;
 SQL
 my (undef, $before, $counted, $after) = split /\n/, $result;
 
-is($counted, $count, 'all IDs come');
+is($counted, $count, 'all IDs are issued');
 cmp_ok($after - $before, '<', 4096, "in less than 4 MB ($before kB before, $after kB after)");
 $server->stop;
 

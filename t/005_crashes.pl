@@ -1,6 +1,6 @@
 # Crashes: eight sessions take IDs without committing anything, all processes of
 # the server are killed, or one backend is, the clock steps back, and the server
-# starts again.  Twenty times.  No ID that a client ever saw comes twice.
+# starts again.  Twenty times.  No ID that a client has seen is issued twice.
 use strict;
 use warnings;
 
@@ -31,7 +31,7 @@ sub start_writer
 	return {
 		file => $file,
 		process => IPC::Run::start(
-			[ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $server->connstr('postgres'), '-c', 'SELECT snowflake_nextval(2147483647)' ],
+			[ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $server->connstr('postgres'), '-c', 'SELECT snowflake_nextvals(2147483647)' ],
 			'2>', '/dev/null') };
 }
 
@@ -63,9 +63,9 @@ for my $round (1 .. $crashes)
 
 # The last line of a file may be cut off.
 system_or_bail('sed', '-i', '-E', '/^[0-9]{19}$/!d', @files);
-my $last = none_comes_twice($crashes * $writers * 1000, 'all sessions', @files);
+my $last = none_is_issued_twice($crashes * $writers * 1000, 'all sessions', @files);
 
-# The server goes on, above all of them.
+# The server continues above all of them.
 is($server->safe_psql('postgres', "SELECT snowflake_nextval() > $last"), 't', 'and the next one is above them all');
 $server->stop;
 unlink @files;

@@ -1,7 +1,7 @@
-# Clocks that lie: stepped back by an hour while the server runs, while it is
-# stopped, and over a crash; standing still; ten years ahead.  Callers wait, or
-# get an error that says so, and go on when the clock is right again; no ID comes
-# twice, and all are true to the clock that the server had.
+# Wrong clocks: moved back by an hour while the server runs, while it is stopped, and over a
+# crash; standing still; ten years ahead.  Callers wait, or get an error that says so, and
+# continue when the clock is correct again; no ID is issued twice, and the time of each is that
+# of the clock that the server had.
 use strict;
 use warnings;
 
@@ -24,15 +24,14 @@ my $clock = TestClock->new;
 my $server = $clock->server('main', "snowflake.max_wait = '100ms'");
 my $ids = IdLog->new;
 $ids->make_tables($server);
-$ids->goes_on($server, 'a server issues IDs');
+$ids->continues($server, 'a server issues IDs');
 
 sub regressions
 {
 	return $server->safe_psql('postgres', 'SELECT clock_regressions FROM pg_stat_snowflake WHERE generator = \'bigint\'');
 }
 
-# An hour back while running: in a session that has a lease in hand, and in a
-# new one.
+# An hour back while running: in a session that has the rest of a batch, and in a new one.
 is(regressions(), 0, 'the clock has not stepped back');
 my $session = $server->background_psql('postgres', on_error_stop => 0);
 my $taken = $session->query($ids->query(1000));
@@ -45,7 +44,7 @@ log_matches($server, 0, qr/LOG:  the clock of this server has stepped back by 3(
 $clock->step(3600);
 $ids->record($taken . "\n" . $session->query($ids->query(1000)));
 $session->quit;
-$ids->goes_on($server, 'when the clock is right again, it goes on');
+$ids->continues($server, 'when the clock is correct again, it continues');
 
 # Small steps back: callers wait, none fails.  They are counted; the log has had
 # its message for this minute.
@@ -55,7 +54,7 @@ for (1 .. 3)
 {
 	$ids->insert($server, 100);
 	$clock->step(-0.5);
-	ok($ids->issues($server), 'half a second back, it goes on');
+	ok($ids->issues($server), 'half a second back, it continues');
 }
 $ids->insert($server, 100);
 configure($server, 'snowflake.max_wait', 100);
@@ -65,32 +64,32 @@ cmp_ok($messages, '<=', 1 + (time - $^T) / 60, 'and logged once a minute at most
 $clock->set(0);
 is($server->safe_psql('postgres', 'SELECT pg_stat_snowflake_reset(); SELECT clock_regressions, max_regression FROM pg_stat_snowflake WHERE generator = \'bigint\''), "\n0|00:00:00", 'reset');
 
-# Ten years forth: not believed, until it is accepted; and the way back.
+# Ten years forward: not trusted, until it is accepted; and the way back.
 $clock->step($decade);
 fails_with($server, $nextval, '55000', qr/the clock of this server has jumped forward by 315(360|359)\d{3}\.\d{3} s/,
 	qr/more than snowflake.max_clock_step, 3600000 ms/, qr/HINT:  .*snowflake_accept_clock\(\)/);
 fails_with($server, $nextval, '55000', qr/has jumped forward/);
 $clock->step(-$decade);
-$ids->goes_on($server, 'when the clock is right again, it goes on');
-is(regressions(), 0, 'a clock that was not believed has not stepped back');
+$ids->continues($server, 'when the clock is correct again, it continues');
+is(regressions(), 0, 'a clock that was not trusted has not stepped back');
 $clock->step($decade);
 $server->safe_psql('postgres', 'SELECT snowflake_accept_clock()');
-$ids->goes_on($server, 'accepted, it is believed');
+$ids->continues($server, 'accepted, it is trusted');
 log_matches($server, 0, qr/LOG:  the clock was accepted for Snowflake IDs, after a jump of 315/, 'the log tells');
 $clock->step(-$decade);
 fails_with($server, $nextval, '53400', $refused);
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
 log_matches($server, 0, qr/LOG:  the floor of Snowflake IDs was set to 20/, 'the log tells that the floor was set');
-$ids->goes_on($server, 'the floor set back, it goes on');
+$ids->continues($server, 'the floor set back, it continues');
 
-# Also if the jump is before the first ID of a run, or while a session waits for
-# who has locked the register.
+# Also if the jump is before the first ID of a run, or while a session waits for another one
+# that has locked the origin.
 $server->stop;
 $clock->start($server);
 $clock->step($decade);
 fails_with($server, $nextval, '55000', qr/has jumped forward/);
 $clock->step(-$decade);
-$ids->goes_on($server, 'after a jump before the first ID, it goes on');
+$ids->continues($server, 'after a jump before the first ID, it continues');
 my $locking = $server->background_psql('postgres');
 $locking->query('BEGIN; LOCK TABLE pg_replication_origin IN EXCLUSIVE MODE');
 $session = $server->background_psql('postgres', on_error_stop => 0);
@@ -103,20 +102,20 @@ $clock->step($decade);
 $locking->query('COMMIT');
 $session->query('SELECT 1');
 $clock->step(-$decade);
-$ids->goes_on($server, 'the jump was not believed');
-is($server->safe_psql('postgres', "SELECT ceiling < now() + interval '10 s' FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'and nothing is reserved so far ahead');
+$ids->continues($server, 'the jump was not trusted');
+is($server->safe_psql('postgres', "SELECT reserved_until < now() + interval '10 s' FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'and nothing is reserved so far ahead');
 $_->quit for $locking, $session;
 
-# Less than the limit is believed; without a limit, anything.
+# Less than the limit is trusted; without a limit, any jump is.
 $clock->step(1800);
-$ids->goes_on($server, 'half an hour forth');
+$ids->continues($server, 'half an hour forward');
 configure($server, 'snowflake.max_clock_step', 0);
 $clock->step(86400);
-$ids->goes_on($server, 'a day forth, without a limit');
+$ids->continues($server, 'a day forward, without a limit');
 configure($server, 'snowflake.max_clock_step', 3600000);
 $clock->step(-86400 - 1800);
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-$ids->goes_on($server, 'and the floor set back again');
+$ids->continues($server, 'and the floor set back again');
 
 # An hour back while stopped.
 $server->stop;
@@ -124,21 +123,21 @@ $clock->step(-3600);
 $clock->start($server);
 fails_with($server, $nextval, '53400', $refused, $hour);
 $clock->step(3600);
-$ids->goes_on($server, 'after a restart under a clock an hour behind');
+$ids->continues($server, 'after a restart under a clock an hour behind');
 log_matches($server, 0, qr/LOG:  issuing Snowflake IDs with machine ID 5 in the layout "twitter", from 20/, 'the log tells the floor');
 
-# A clock that was wrong when the server started may come to be right by a jump of
-# more than the limit, also if that is past all IDs by more than the limit, as after
-# two hours without any.
+# A clock that was wrong when the server started can be corrected by a jump of more than the
+# limit, also to a time that is past all IDs by more than the limit, as after two hours without
+# any.
 $server->stop;
 $clock->step(-7200);
 $clock->start($server);
 fails_with($server, $nextval, '53400', $refused);
 $clock->step(2 * 7200);
-$ids->goes_on($server, 'a clock that was behind is set right');
+$ids->continues($server, 'a clock that was behind is corrected');
 $clock->step(-7200);
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-$ids->goes_on($server, 'the clock and the floor set back');
+$ids->continues($server, 'the clock and the floor set back');
 
 # An hour back over a crash that ends a transaction of 20 000 IDs.
 $session = $server->background_psql('postgres', on_error_stop => 0);
@@ -150,9 +149,9 @@ $session->{run}->finish;
 $clock->start($server);
 fails_with($server, $nextval, '53400', $refused, $hour);
 $clock->step(3600);
-$ids->goes_on($server, 'after a crash, and a clock an hour behind');
+$ids->continues($server, 'after a crash, and a clock an hour behind');
 
-# The clock set to where the transaction took its IDs, not an hour before it.
+# The clock set to the second in which the transaction was issued its IDs, not an hour before it.
 $session = $server->background_psql('postgres', on_error_stop => 0);
 $session->query('BEGIN');
 my $second = time;
@@ -161,7 +160,7 @@ crash($server);
 $session->{run}->finish;
 $clock->step($second - time);
 $clock->start($server);
-$ids->goes_on($server, 'after a crash, and a clock that runs through the same second again');
+$ids->continues($server, 'after a crash, and a clock that runs through the same second again');
 $clock->set(0);
 
 # A clock that stands still, over a crash.
@@ -173,13 +172,13 @@ for (1 .. 5)
 	$issued += () = $lines =~ /\n/g;
 	$ids->record($lines) if $status == 0;
 }
-cmp_ok($issued, '<', 50000, 'a clock that stands still: so many IDs are not to be had');
+cmp_ok($issued, '<', 50000, 'a clock that stands still: not all of these IDs can be issued');
 fails_with($server, $nextval, '53400', $refused);
 crash($server);
 $clock->start($server);
 fails_with($server, $nextval, '53400', $refused, qr/may be issued in ([4-9]\d\d|1\d{3})\.\d{3} ms/);
 $clock->thaw;
-$ids->goes_on($server, 'when it runs again, it goes on');
+$ids->continues($server, 'when it runs again, it continues');
 
 $ids->check('all of them');
 $server->stop;

@@ -1,7 +1,6 @@
-# Standbys under a clock an hour behind: refused before promotion, and after it
-# no ID of a replicated row comes again, also where the primary's clock was
-# stepped back before its last commits, where the standby was restarted before
-# promotion, and where it crashed right after it.
+# Standbys under a clock an hour behind: they issue no ID before promotion, and after it no ID of
+# a replicated row is issued again, also if the primary's clock was stepped back before its last
+# commits, if the standby was restarted before promotion, and if it crashed right after it.
 use strict;
 use warnings;
 
@@ -21,7 +20,7 @@ my $clock = TestClock->new;
 my $primary = $clock->server('primary', "snowflake.max_wait = '100ms'", allows_streaming => 1);
 my $issued = IdLog->new;
 $issued->make_tables($primary);
-$issued->goes_on($primary, 'the primary issues IDs');
+$issued->continues($primary, 'the primary issues IDs');
 $primary->backup('backup');
 
 # A standby, and its clock.
@@ -42,31 +41,31 @@ my ($restarted, $restarted_clock) = standby('restarted');
 my ($crashed, $crashed_clock) = standby('crashed');
 
 fails_with($_, $nextval, '25006', qr/cannot execute snowflake_nextval\(\) during recovery/) for $promoted, $restarted, $crashed;
-is($promoted->safe_psql('postgres', 'SELECT ceiling IS NULL, register_writes FROM pg_stat_snowflake WHERE generator = \'bigint\''), 't|0', 'a standby has no line');
+is($promoted->safe_psql('postgres', 'SELECT reserved_until IS NULL, reservation_writes FROM pg_stat_snowflake WHERE generator = \'bigint\''), 't|0', 'a standby has no reservation');
 
-# The primary goes on, and its clock is stepped back before its last commits, so
+# The primary continues, and its clock is stepped back before its last commits, so
 # that the times of these are not those of the clock.
 $issued->insert($primary, 20000);
 $clock->step(-0.09);
-$issued->goes_on($primary, 'the primary goes on after a small step back');
+$issued->continues($primary, 'the primary continues after a small step back');
 $primary->wait_for_catchup($_) for $promoted, $restarted, $crashed;
 $issued->check('the primary');
 $primary->stop;
 
 $promoted->promote;
-IdLog->new->goes_on_above_recovered($promoted, $promoted_clock, 'a promoted standby');
+IdLog->new->continues_above_recovered($promoted, $promoted_clock, 'a promoted standby');
 $promoted->stop;
 
 $restarted->stop;
 $restarted_clock->start($restarted);
 $restarted->promote;
-IdLog->new->goes_on_above_recovered($restarted, $restarted_clock, 'a standby that was restarted and promoted');
+IdLog->new->continues_above_recovered($restarted, $restarted_clock, 'a standby that was restarted and promoted');
 $restarted->stop;
 
 $crashed->promote;
 crash($crashed);
 $crashed_clock->start($crashed);
-IdLog->new->goes_on_above_recovered($crashed, $crashed_clock, 'a promoted standby that crashed');
+IdLog->new->continues_above_recovered($crashed, $crashed_clock, 'a promoted standby that crashed');
 $crashed->stop;
 
 done_testing();

@@ -1,5 +1,5 @@
 # Recovery to a point in time, and a server that is started from a base backup,
-# under a clock an hour behind: no ID of a row that was recovered comes again.
+# under a clock an hour behind: no ID of a row that was recovered is issued again.
 use strict;
 use warnings;
 
@@ -17,7 +17,7 @@ my $primary = TestClock->new->server('primary', "snowflake.max_wait = '100ms'",
 	has_archiving => 1, allows_streaming => 1);
 my $issued = IdLog->new;
 $issued->make_tables($primary);
-$issued->goes_on($primary, 'a server issues IDs');
+$issued->continues($primary, 'a server issues IDs');
 my $at_backup = $issued->greatest;
 $primary->backup('backup');
 $issued->insert($primary, 20000);
@@ -41,7 +41,7 @@ sub recovered
 	$clock->start($server);
 	$server->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 	is($server->safe_psql('other', 'SELECT max(id) FROM items'), $greatest, "$name: what was recovered");
-	IdLog->new->goes_on_above_recovered($server, $clock, $name);
+	IdLog->new->continues_above_recovered($server, $clock, $name);
 	$server->stop;
 }
 

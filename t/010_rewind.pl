@@ -1,6 +1,6 @@
 # pg_rewind: a primary that lost its place is rewound to the server that took it,
 # and later takes the place back, under a clock an hour behind.  No ID of a row
-# that it has comes again.
+# that it has is issued again.
 use strict;
 use warnings;
 
@@ -19,7 +19,7 @@ my $old = $old_clock->server('old', "snowflake.max_wait = '100ms'\nwal_log_hints
 	allows_streaming => 1);
 my $issued = IdLog->new;
 $issued->make_tables($old);
-$issued->goes_on($old, 'the old primary issues IDs');
+$issued->continues($old, 'the old primary issues IDs');
 $old->backup('backup');
 
 # Another machine ID: for a while both are primaries.
@@ -31,12 +31,12 @@ $old->wait_for_catchup($new);
 $new->promote;
 $new->safe_psql('postgres', 'CHECKPOINT');
 
-# Both go on, the new one for longer, so that its ceiling is the higher one.
+# Both continue, the new one for longer, so that its reservation is the higher one.
 $issued->insert($old, 1000);
 $old->stop;
 for (1 .. 10)
 {
-	$issued->goes_on($new, 'the new primary issues IDs');
+	$issued->continues($new, 'the new primary issues IDs');
 }
 $issued->check('both primaries');
 
@@ -59,7 +59,7 @@ is($old->safe_psql('other', 'SELECT max(id) FROM items'), $new->safe_psql('other
 # And takes the place back.
 $new->stop;
 $old->promote;
-IdLog->new->goes_on_above_recovered($old, $old_clock, 'a rewound primary that is promoted');
+IdLog->new->continues_above_recovered($old, $old_clock, 'a rewound primary that is promoted');
 $old->stop;
 
 done_testing();

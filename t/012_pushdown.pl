@@ -16,7 +16,7 @@ $server->init;
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY)');
 
-# Not preloaded: from the query on that follows the load.
+# Not preloaded: from the first query after the load.
 my $plan = "EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'";
 like($server->safe_psql('postgres', "LOAD 'snowflake'; $plan"), qr/id < '2006515713438646272'/, 'loaded late, it pushes down');
 
@@ -33,10 +33,10 @@ for (1 .. 100)
 {
 	last if $session->query('SHOW snowflake.layout') eq 'discord';
 }
-like($session->query('EXPLAIN EXECUTE early'), qr/id < '$boundary'/, 'the layout that is in force after a reload');
+like($session->query('EXPLAIN EXECUTE early'), qr/id < '$boundary'/, 'the layout after a reload');
 $session->quit;
 
-# Another server computes what is constant.
+# A condition that is constant is computed before it is sent to another server.
 SKIP:
 {
 	skip 'postgres_fdw is not installed', 1

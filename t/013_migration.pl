@@ -1,4 +1,4 @@
-# Tables that were there before: IDs for a million old rows, and a table that
+# Existing tables: IDs for a million old rows, and a table that
 # becomes a partition, by the recipes that the documents print; and adopted tables
 # through dump and restore.
 use strict;
@@ -69,8 +69,8 @@ cmp_ok(value('SELECT count(DISTINCT id >> 22) FROM orders WHERE created_at BETWE
 	'>', 666666 / 4096 - 1, 'rows that do take the milliseconds they need');
 is(value('SELECT count(*) FROM orders WHERE snowflake_machine_id(id) <> 3'), '0', "with this server's number");
 is(value('INSERT INTO orders VALUES (DEFAULT, now()) RETURNING id > (SELECT max(id) FROM orders)'), 't',
-	'IDs to come are above');
-is(value("SELECT count(*) FROM pg_class WHERE relkind = 'S'"), '0', 'the sequence is gone');
+	'future IDs are above');
+is(value("SELECT count(*) FROM pg_class WHERE relkind = 'S'"), '0', 'the sequence is dropped');
 
 # Dump and restore, into a database of this cluster and into another cluster.
 value(q{
@@ -117,7 +117,7 @@ for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])
 			JOIN pg_attrdef ON (adrelid, adnum) = (attrelid, attnum)
 			WHERE attname = 'id' AND pg_get_expr(adbin, adrelid) = 'snowflake_nextval()'}),
 		value("SELECT 2 + count(*), 0 FROM pg_inherits WHERE inhparent = 'visits'::regclass"),
-		"$name: and no sequences came back");
+		"$name: and no sequences were restored");
 }
 
 # What docs/partitions.md prints, in its order.
@@ -129,7 +129,7 @@ my $by_time = recipe('partitions.md', qr/^SELECT \* FROM orders WHERE/m);
 like(runs('shop', "EXPLAIN $by_time", 'a query by time'), qr/^(?!.*orders_2026).*orders_2027_01/s, 'is pruned');
 runs('shop', "INSERT INTO orders (id, item) SELECT from_id, name FROM snowflake_periods('2026-11-01', '2027-02-01', '1 month')", 'rows');
 is(runs('shop', recipe('partitions.md', qr/PARTITION BY HASH/) =~ s/; .*/ \\gexec/r, 'partitions made by hand'), '', 'run by psql');
-is($server->safe_psql('shop', "SELECT relkind FROM pg_class WHERE relname IN ('orders_2027_02', 'orders_2027_03')"), "p\np", 'are there');
+is($server->safe_psql('shop', "SELECT relkind FROM pg_class WHERE relname IN ('orders_2027_02', 'orders_2027_03')"), "p\np", 'exist');
 runs('shop', recipe('partitions.md', qr/^SELECT \* FROM snowflake_create_partitions\('orders', date_trunc/m), 'once a day');
 runs('shop', recipe('partitions.md', qr/^ALTER TABLE orders DETACH/m), 'a period goes');
 runs('shop', recipe('partitions.md', qr/'DROP TABLE %s'/) =~ s/ CONCURRENTLY//r =~ s/1 year';/-40 days' \\gexec/r, 'old periods go');
@@ -148,7 +148,7 @@ runs('there', "SET log_min_messages = debug1;\n" . recipe('partitions.md', qr/AT
 log_matches($server, $log, qr/partition constraint for table "orders_before" is implied by existing constraints/, 'without being read');
 is($server->safe_psql('there', q{
 	INSERT INTO orders (id, item) VALUES (snowflake_boundary('2027-01-01', 'twitter'), 'a desk');
-	SELECT tableoid::regclass, item, length FROM orders ORDER BY id}), "orders_before|a lamp|6\norders_2027_01|a desk|6", 'and goes on');
+	SELECT tableoid::regclass, item, length FROM orders ORDER BY id}), "orders_before|a lamp|6\norders_2027_01|a desk|6", 'and the table has new rows as well');
 my $stderr;
 $server->psql('there', q{INSERT INTO orders (id, item) VALUES (snowflake_boundary('2027-01-02', 'twitter'), '')}, stderr => \$stderr);
 like($stderr, qr/violates check constraint "orders_item_check"/, 'with its constraints');

@@ -33,7 +33,7 @@ sub through_javascript
 # In the order of the numbers of the array, so that what comes back can be compared.
 my $ids = $server->safe_psql('postgres', q{
 	SELECT json_agg(id) FROM (
-		SELECT snowflake_nextval(10000) AS id
+		SELECT snowflake_nextvals(10000) AS id
 		UNION ALL
 		SELECT snowflake_encode(created_at, machine_id, sequence, 'javascript')
 		FROM (VALUES (timestamptz '2020-01-01 00:00Z', 0, 0), ('2020-01-01 00:00Z', 0, 1),

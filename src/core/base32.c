@@ -11,7 +11,7 @@
 
 static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/* 13 digits have 65 bits, and a number has 63: the first digit is 7 at most. */
+/* 13 digits have 65 bits and a number has 63, so the first digit is at most 7. */
 #define MAX_FIRST_DIGIT	7
 
 void
@@ -24,7 +24,7 @@ sf_base32_encode(int64_t number, char *text)
 	}
 }
 
-/* The value of a character; NO_DIGIT if it has none. */
+/* The value of a character as a digit; NO_DIGIT if it is not one. */
 static unsigned
 digit_value(char character)
 {

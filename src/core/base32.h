@@ -3,8 +3,8 @@
  *	  IDs as text of 13 characters.
  *
  * The digits are those of Douglas Crockford's Base 32 (crockford.com/base32.html):
- * the decimal digits, then the letters without i, l, o and u.  They are in the order
- * of ASCII, and all texts are of one length, so texts sort as the numbers do.
+ * the decimal digits, then the letters without i, l, o and u.  The digits are in ASCII
+ * order and all texts have the same length, so texts sort in the order of their numbers.
  */
 #ifndef SF_BASE32_H
 #define SF_BASE32_H
@@ -17,13 +17,16 @@
 
 #define SF_BASE32_LENGTH	13
 
-/* Write a number that is not negative, in lower case, without a zero at the end. */
+/*
+ * Write a number, which must not be negative, in lower case.  No terminating zero is
+ * written.
+ */
 extern void sf_base32_encode(int64_t number, char *text);
 
 /*
- * Read a number: letters of either case, o as 0, i and l as 1.  Returns false and
- * fills *error when the text is not of 13 such digits, or the number is above
- * INT64_MAX; then *overflow tells which.
+ * Read a number.  Letters of either case are accepted; o is read as 0, i and l as 1.
+ * Returns false and fills *error if the text does not consist of 13 such digits, or if
+ * the number is above INT64_MAX.  *overflow is true in the second case only.
  */
 extern bool sf_base32_decode(const char *text, size_t length, int64_t *number,
 							 bool *overflow, SfParseError *error);

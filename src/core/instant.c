@@ -1,8 +1,8 @@
 /*
  * instant.c
- *	  Instants and spans of time, in microseconds, and their text forms.
+ *	  Instants and durations, in microseconds, and their text forms.
  *
- * Dates are turned into days and back by the algorithms of Howard Hinnant,
+ * Dates are converted to days and back by the algorithms of Howard Hinnant,
  * "chrono-Compatible Low-Level Date Algorithms", days_from_civil and
  * civil_from_days.  They count years from March, so that the leap day is a
  * year's last, and eras of 400 years (146 097 days), after which the Gregorian
@@ -61,7 +61,7 @@ days_in_month(int year, int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-/* A cursor over text that is not terminated. */
+/* The rest of a text that is being read; it has no terminating zero. */
 typedef struct Reader
 {
 	const char *at;
@@ -77,7 +77,7 @@ take_char(Reader *reader, char c)
 	return true;
 }
 
-/* Exactly width digits, with a value from least to most. */
+/* Read exactly width digits, whose value must be from least to most. */
 static bool
 take_number(Reader *reader, int width, int least, int most, int *number)
 {
@@ -93,7 +93,7 @@ take_number(Reader *reader, int width, int least, int most, int *number)
 	return value >= least && value <= most;
 }
 
-/* One to six decimals of a second, as microseconds. */
+/* Read one to six decimals of a second, as microseconds. */
 static bool
 take_decimals(Reader *reader, int *microseconds)
 {
@@ -114,7 +114,7 @@ take_decimals(Reader *reader, int *microseconds)
 	return true;
 }
 
-/* "Thh:mm:ss[.ffffff]Z" */
+/* Read "Thh:mm:ss[.ffffff]Z", as microseconds since midnight. */
 static bool
 take_time(Reader *reader, int64_t *time)
 {
@@ -198,7 +198,7 @@ sf_instant_format(SfInstant instant, char *buffer)
 	snprintf(buffer + length, SF_INSTANT_TEXT_SIZE - length, "Z");
 }
 
-/* Nanoseconds of the unit that stands in [unit, end); 0 where none does. */
+/* The nanoseconds of the unit with the name [unit, end); 0 if it is not a unit. */
 static int64_t
 unit_in_ns(const char *unit, const char *end)
 {
@@ -224,11 +224,11 @@ unit_in_ns(const char *unit, const char *end)
 }
 
 /*
- * The number is added up digit by digit, each times the nanoseconds that its
- * place is worth, so the unit is found first.
+ * Each digit is multiplied by the nanoseconds that its place stands for, so the unit is
+ * read first.
  */
 SfDurationStatus
-sf_duration_parse(const char *text, size_t length, int64_t *span)
+sf_duration_parse(const char *text, size_t length, int64_t *duration)
 {
 	const char *end = text + length;
 	const char *number_end = text;
@@ -267,25 +267,25 @@ sf_duration_parse(const char *text, size_t length, int64_t *span)
 	whole = whole * unit + rest;
 	if (below_ns || whole % 1000 != 0)
 		return SF_DURATION_NOT_WHOLE;
-	*span = whole / 1000;
+	*duration = whole / 1000;
 	return SF_DURATION_OK;
 }
 
 void
-sf_duration_format(int64_t span, char *buffer)
+sf_duration_format(int64_t duration, char *buffer)
 {
 	int64_t		per_unit = 1;
 	const char *unit = "us";
 
-	if (span % US_PER_SECOND == 0)
+	if (duration % US_PER_SECOND == 0)
 	{
 		per_unit = US_PER_SECOND;
 		unit = "s";
 	}
-	else if (span % 1000 == 0)
+	else if (duration % 1000 == 0)
 	{
 		per_unit = 1000;
 		unit = "ms";
 	}
-	snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%" PRId64 "%s", span / per_unit, unit);
+	snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%" PRId64 "%s", duration / per_unit, unit);
 }

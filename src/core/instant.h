@@ -1,10 +1,10 @@
 /*
  * instant.h
- *	  Instants and spans of time, in microseconds, and their text forms.
+ *	  Instants and durations, in microseconds, and their text forms.
  *
- * An instant is a count of microseconds since 2000-01-01T00:00:00Z, leap
- * seconds not counted: the same number that PostgreSQL keeps in a timestamptz,
- * so that no conversion, and no overflow of one, stands between the two.
+ * An instant is the number of microseconds since 2000-01-01T00:00:00Z, without
+ * leap seconds.  PostgreSQL keeps the same number in a timestamptz, so nothing
+ * is converted between the two, and no conversion can overflow.
  */
 #ifndef SF_INSTANT_H
 #define SF_INSTANT_H
@@ -21,21 +21,22 @@ typedef int64_t SfInstant;
 /* End of timestamptz: the first instant of the year 294277, exclusive. */
 #define SF_INSTANT_END	INT64_C(9223371331200000000)
 
-/* Room for any text that the two format functions below write. */
+/* Room for any text that sf_instant_format and sf_duration_format write. */
 #define SF_INSTANT_TEXT_SIZE	40
 
 /*
- * Read an instant: an ISO 8601 date, "2024-01-01", which means its midnight in
- * UTC, or a date and time in UTC, "2024-01-01T00:00:00Z" with up to six
- * decimals of a second; or a span since the Unix epoch, "1288834974657ms".
- * Years are 0001 to 9999 of the proleptic Gregorian calendar.
+ * Read an instant, in one of three forms: an ISO 8601 date, "2024-01-01", which
+ * means midnight in UTC; a date and time in UTC, "2024-01-01T00:00:00Z", with up
+ * to six decimals of a second; or a duration since the Unix epoch,
+ * "1288834974657ms".  Years are 0001 to 9999 of the proleptic Gregorian
+ * calendar.
  *
- * Returns false, *instant untouched, when the text is none of these.
+ * Returns false and leaves *instant unchanged if the text has none of these forms.
  */
 extern bool sf_instant_parse(const char *text, size_t length, SfInstant *instant);
 
 /*
- * Write an instant of the years 0001 to 9999 as sf_instant_parse reads it.
+ * Write an instant of the years 0001 to 9999 in a form that sf_instant_parse reads.
  * buffer has SF_INSTANT_TEXT_SIZE bytes.
  */
 extern void sf_instant_format(SfInstant instant, char *buffer);
@@ -48,20 +49,20 @@ typedef enum SfDurationStatus
 } SfDurationStatus;
 
 /*
- * Read a span of time: a decimal number and a unit of ns, us, ms or s, never
- * left out: an epoch of "2024" is a mistake.  *span is microseconds, at least
- * 0, and untouched unless the result is SF_DURATION_OK.  The longest is
- * 2^63 - 1 ns, 292 years.
+ * Read a duration: a decimal number and one of the units ns, us, ms and s.  The
+ * unit is required, because an epoch of "2024" would be a mistake.  *duration is
+ * in microseconds and at least 0; it is unchanged unless the result is
+ * SF_DURATION_OK.  The longest duration is 2^63 - 1 ns, 292 years.
  */
-extern SfDurationStatus sf_duration_parse(const char *text, size_t length, int64_t *span);
+extern SfDurationStatus sf_duration_parse(const char *text, size_t length, int64_t *duration);
 
 /*
- * Write a span of microseconds in the largest unit that holds it whole.
- * buffer has SF_INSTANT_TEXT_SIZE bytes.
+ * Write a duration in the largest unit of which it is a whole number.  buffer has
+ * SF_INSTANT_TEXT_SIZE bytes.
  */
-extern void sf_duration_format(int64_t span, char *buffer);
+extern void sf_duration_format(int64_t duration, char *buffer);
 
-/* The instant a microsecond later, of an instant that has one. */
+/* The instant a microsecond later.  -infinity and infinity (INT64_MIN, INT64_MAX) stay. */
 static inline SfInstant
 sf_instant_after(SfInstant instant)
 {

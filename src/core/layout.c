@@ -1,6 +1,6 @@
 /*
  * layout.c
- *	  How the bits of a Snowflake ID are laid out, and what follows from it.
+ *	  Layouts of Snowflake IDs: presets, text form, ticks and boundaries.
  */
 #include "layout.h"
 
@@ -10,8 +10,8 @@
  * Sources: Twitter's snowflake (IdWorker.scala: twepoch 1288834974657); the
  * Discord developer documentation, "Snowflakes"; Instagram Engineering,
  * "Sharding & IDs at Instagram"; sonyflake v1; Mastodon (id timestamp_id, its
- * 16 low bits a hash there); pgEdge snowflake.  Where a service uses a 64th
- * bit, the preset ends at 63, since a bigint has a sign.
+ * 16 low bits a hash there); pgEdge snowflake.  If a service uses a 64th bit, the
+ * preset has only 63, because a bigint has a sign.
  */
 const SfPreset sf_presets[SF_PRESET_COUNT] = {
 	{"twitter", "epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12"},
@@ -36,7 +36,7 @@ sf_layout_equal(const SfLayout *a, const SfLayout *b)
 		a->sequence_shift == b->sequence_shift;
 }
 
-/* machine_shift and sequence_shift differ unless the lower field has no bits */
+/* The two shifts differ, unless the lower field has no bits. */
 static bool
 machine_is_above_sequence(const SfLayout *layout)
 {
@@ -116,13 +116,13 @@ sf_layout_boundary(const SfLayout *layout, SfInstant instant)
 }
 
 bool
-sf_layout_width(const SfLayout *layout, int64_t span, int64_t *width)
+sf_layout_width(const SfLayout *layout, int64_t duration, int64_t *width)
 {
 	uint64_t	ticks;
 
-	if (span < 0)
+	if (duration < 0)
 		return false;
-	ticks = (uint64_t) (span / layout->tick_length) + (span % layout->tick_length != 0);
+	ticks = (uint64_t) (duration / layout->tick_length) + (duration % layout->tick_length != 0);
 	if (ticks > sf_layout_last_tick(layout))
 		return false;
 	*width = (int64_t) (ticks << layout->timestamp_shift);

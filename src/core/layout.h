@@ -1,15 +1,15 @@
 /*
  * layout.h
- *	  How the bits of a Snowflake ID are laid out, and what follows from it.
+ *	  Layouts of Snowflake IDs: presets, text form, ticks and boundaries.
  *
- * A Snowflake ID is a number of at most 63 bits, never negative, made of three
- * fields: the timestamp, a count of ticks since the layout's epoch, in the
- * highest bits; and below it, in either order, the ID of the machine and a
- * sequence number that tells apart the IDs of one tick.  Because the timestamp
- * comes first, numbers sort by time and a span of time is a span of numbers.
+ * A Snowflake ID is a number of at most 63 bits, never negative.  It has three
+ * fields.  The timestamp, a count of ticks since the layout's epoch, is in the
+ * highest bits.  Below it, in either order, are the machine ID and a sequence
+ * number, which distinguishes the IDs of one tick.  Because the timestamp comes
+ * first, IDs sort by time, and a range of times is a range of IDs.
  *
- * The functions are pure.  What can overflow is checked, and said by the
- * result; what cannot says why.
+ * The functions are pure.  A function that could overflow checks its arguments
+ * and reports the overflow in its result, or its comment says why it cannot.
  */
 #ifndef SF_LAYOUT_H
 #define SF_LAYOUT_H
@@ -27,7 +27,7 @@ typedef struct SfLayout
 	uint8_t		machine_bits;
 	uint8_t		sequence_bits;
 
-	/* Where each field's lowest bit stands; follows from widths and order. */
+	/* The place of each field's lowest bit; follows from widths and order. */
 	uint8_t		timestamp_shift;
 	uint8_t		machine_shift;
 	uint8_t		sequence_shift;
@@ -59,27 +59,27 @@ extern const SfPreset sf_presets[SF_PRESET_COUNT];
  * key=value separated by white space:
  *
  *	epoch		an instant (sf_instant_parse)
- *	tick		a span, 1us to 1s (sf_duration_parse)
+ *	tick		a duration, 1us to 1s (sf_duration_parse)
  *	timestamp	bits of the timestamp
  *	machine		bits of the machine ID, none if left out
  *	sequence	bits of the sequence, none if left out
  *
- * The fields' bits are laid out from high to low in the order of their keys.
- * Returns false and fills *error when the text is no layout; *layout is then
- * undefined.
+ * The fields are placed from the highest bits to the lowest in the order of
+ * their keys.  Returns false and fills *error if the text is not a layout;
+ * *layout is then undefined.
  */
 extern bool sf_layout_parse(const char *text, SfLayout *layout, SfParseError *error);
 
 /*
- * Write the definition of a layout, the same text for equal layouts, which
- * sf_layout_parse turns into the same layout.  buffer has SF_LAYOUT_TEXT_SIZE
+ * Write the definition of a layout.  Equal layouts have the same text, and
+ * sf_layout_parse reads it as the same layout.  buffer has SF_LAYOUT_TEXT_SIZE
  * bytes.
  */
 extern void sf_layout_format(const SfLayout *layout, char *buffer);
 
 extern bool sf_layout_equal(const SfLayout *a, const SfLayout *b);
 
-/* The greatest value of a field of so many bits, 0 to 63. */
+/* The greatest value of a field of a number of bits, which is 0 to 63. */
 static inline uint64_t
 sf_field_max(int bits)
 {
@@ -106,7 +106,7 @@ sf_layout_holds(const SfLayout *layout, int64_t number)
 	return number >= 0 && number <= sf_layout_last_id(layout);
 }
 
-/* The fields of an ID that the layout holds. */
+/* The fields of an ID, which sf_layout_holds. */
 static inline SfFields
 sf_layout_decompose(const SfLayout *layout, int64_t id)
 {
@@ -120,7 +120,7 @@ sf_layout_decompose(const SfLayout *layout, int64_t id)
 	return fields;
 }
 
-/* The ID of fields that fit. */
+/* The ID with the given fields, which must fit the layout. */
 static inline int64_t
 sf_layout_compose(const SfLayout *layout, SfFields fields)
 {
@@ -140,7 +140,7 @@ sf_layout_tick_start(const SfLayout *layout, uint64_t tick)
 	return (SfInstant) ((uint64_t) layout->epoch + tick * (uint64_t) layout->tick_length);
 }
 
-/* The time of an ID that the layout holds: when its tick begins. */
+/* The time of an ID, which sf_layout_holds: the instant at which its tick begins. */
 static inline SfInstant
 sf_layout_instant(const SfLayout *layout, int64_t id)
 {
@@ -148,29 +148,29 @@ sf_layout_instant(const SfLayout *layout, int64_t id)
 }
 
 /*
- * The tick in which an instant lies, or (ceil) the first one that does not
- * begin before it.  Any instant is taken; ticks before the epoch are negative,
- * ticks after the last one are greater than it, and what is beyond int64 is
- * INT64_MIN or INT64_MAX.
+ * The tick in which an instant lies (floor), or the first tick that does not
+ * begin before the instant (ceil).  Any instant is accepted.  Ticks before the
+ * epoch are negative, ticks after the last one are greater than the last one,
+ * and a result beyond int64 is INT64_MIN or INT64_MAX.
  */
 extern int64_t sf_layout_tick_floor(const SfLayout *layout, SfInstant instant);
 extern int64_t sf_layout_tick_ceil(const SfLayout *layout, SfInstant instant);
 
 /*
- * The number that divides IDs at an instant: IDs whose time is before the
- * instant are below it, all others are not.  Any instant is taken.  One at or
- * before the epoch gives 0; one after the last tick gives the last ID + 1, or
- * INT64_MAX itself where the last ID is INT64_MAX, the only ID on the wrong
- * side of any boundary.
+ * The boundary of IDs at an instant: an ID is below the boundary if its time is
+ * before the instant, and otherwise not.  Any instant is accepted.  An instant
+ * at or before the epoch has the boundary 0.  An instant after the last tick has
+ * the boundary last ID + 1.  If the last ID is INT64_MAX, the boundary is
+ * INT64_MAX as well; that ID is the only one on the wrong side of any boundary.
  */
 extern int64_t sf_layout_boundary(const SfLayout *layout, SfInstant instant);
 
 /*
- * How many numbers a span of time covers: boundary(t + span) - boundary(t) for
- * a span of whole ticks.  A part of a tick counts as a whole one.  Returns
- * false, *width untouched, when the span is negative or as long as all ticks of
- * the layout, or longer.
+ * The number of IDs that a duration covers: boundary(t + duration) - boundary(t)
+ * for a duration of whole ticks.  A part of a tick counts as a whole one.
+ * Returns false and leaves *width unchanged if the duration is negative, or at
+ * least as long as all ticks of the layout.
  */
-extern bool sf_layout_width(const SfLayout *layout, int64_t span, int64_t *width);
+extern bool sf_layout_width(const SfLayout *layout, int64_t duration, int64_t *width);
 
 #endif							/* SF_LAYOUT_H */

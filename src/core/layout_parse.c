@@ -1,10 +1,10 @@
 /*
  * layout_parse.c
- *	  Reads a layout from the name of a preset or from a definition.
+ *	  Reading a layout from the name of a preset or from a definition.
  *
- * A definition is read in one pass that fills a Draft: what each key said, and
- * where it said it, so that rules over several keys (the sum of the bits, the
- * last instant) can name a place as well.  The rules are checked after it.
+ * A definition is read in one pass, which fills a Draft: the value of each key
+ * and its place in the text.  The rules over several keys (the sum of the bits,
+ * the last instant) are checked afterwards.  Their errors use the places.
  */
 #include "layout.h"
 
@@ -30,7 +30,7 @@ static const char *const key_names[KEY_COUNT] = {
 	"epoch", "tick", "timestamp", "machine", "sequence"
 };
 
-/* A piece of the text. */
+/* A part of the text. */
 typedef struct Piece
 {
 	const char *at;
@@ -41,7 +41,7 @@ typedef struct Draft
 {
 	const char *text;
 	SfParseError *error;
-	Piece		values[KEY_COUNT];	/* at is NULL where the key is not given */
+	Piece		values[KEY_COUNT];	/* at is NULL if the key is not given */
 	Key			fields[KEY_COUNT];	/* keys of bits, in their order */
 	int			field_count;
 	SfInstant	epoch;
@@ -49,7 +49,7 @@ typedef struct Draft
 	int			bits[KEY_COUNT];	/* for keys of bits; 0 if not given */
 } Draft;
 
-/* Let compilers that can check the arguments of fail against its format. */
+/* Has the compiler check the arguments of fail against its format, if it can. */
 #ifdef __GNUC__
 #define PRINTF_LIKE __attribute__((format(printf, 3, 4)))
 #else
@@ -58,7 +58,7 @@ typedef struct Draft
 
 static bool fail(Draft *draft, const char *at, const char *format,...) PRINTF_LIKE;
 
-/* Always false, so that a caller can return it. */
+/* Fill the error, of a place in the text.  Returns false, so that a caller can return it. */
 static bool
 fail(Draft *draft, const char *at, const char *format,...)
 {
@@ -72,8 +72,9 @@ fail(Draft *draft, const char *at, const char *format,...)
 }
 
 /*
- * A piece of the user's text to quote in a message: its first 32 bytes, those
- * outside printable ASCII as '?', so that no multibyte character is cut in two.
+ * A part of the user's text, to be quoted in a message: its first 32 bytes.  Bytes
+ * outside of printable ASCII are shown as '?', because the limit could cut a multibyte
+ * character in two.
  */
 typedef struct Quote
 {
@@ -104,7 +105,7 @@ is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The next word of *rest, which moves behind it; false at the end. */
+/* Read the next word of *rest and move *rest behind it; false at the end of the text. */
 static bool
 take_word(const char **rest, Piece *word)
 {
@@ -128,7 +129,7 @@ read_bits(Draft *draft, Key key)
 		if (value.at[i] < '0' || value.at[i] > '9')
 			return fail(draft, value.at, "\"%s\" is not a number of bits",
 						quote(value).text);
-		if (bits <= MAX_ID_BITS)	/* more digits cannot mend it */
+		if (bits <= MAX_ID_BITS)	/* else it is too large already */
 			bits = bits * 10 + (value.at[i] - '0');
 	}
 	if (bits > MAX_ID_BITS)
@@ -177,7 +178,7 @@ read_epoch(Draft *draft)
 	return true;
 }
 
-/* One key=value. */
+/* Read one key=value. */
 static bool
 read_word(Draft *draft, Piece word)
 {
@@ -205,7 +206,7 @@ read_word(Draft *draft, Piece word)
 	return read_bits(draft, (Key) key);
 }
 
-/* The rules over several keys. */
+/* Check the rules over several keys. */
 static bool
 check_draft(Draft *draft, const char *end)
 {
@@ -222,7 +223,8 @@ check_draft(Draft *draft, const char *end)
 	if (draft->bits[KEY_TIMESTAMP] == 0)
 		return fail(draft, end, "field \"timestamp\" is missing or has no bits");
 	if (draft->fields[0] != KEY_TIMESTAMP)
-		return fail(draft, draft->values[draft->fields[0]].at - strlen(key_names[draft->fields[0]]) - 1,
+		return fail(draft,
+					draft->values[draft->fields[0]].at - strlen(key_names[draft->fields[0]]) - 1,
 					"field \"timestamp\" is not first: \"%s\" is before it",
 					key_names[draft->fields[0]]);
 	if (draft->values[KEY_EPOCH].at == NULL)
@@ -230,7 +232,7 @@ check_draft(Draft *draft, const char *end)
 	if (draft->values[KEY_TICK].at == NULL)
 		return fail(draft, end, "key \"tick\" is missing");
 
-	/* The last tick begins before timestamptz ends. */
+	/* The last tick must begin before the end of timestamptz. */
 	ticks_left = ((uint64_t) (SF_INSTANT_END - 1) - (uint64_t) draft->epoch) /
 		(uint64_t) draft->tick_length;
 	if (sf_field_max(draft->bits[KEY_TIMESTAMP]) > ticks_left)
@@ -258,7 +260,7 @@ build_layout(const Draft *draft, SfLayout *layout)
 	layout->machine_bits = (uint8_t) draft->bits[KEY_MACHINE];
 	layout->sequence_bits = (uint8_t) draft->bits[KEY_SEQUENCE];
 
-	/* A field without bits stands at 0, so that equal layouts are the same. */
+	/* The shift of a field without bits is 0, so equal layouts look alike. */
 	layout->timestamp_shift = (uint8_t) shifts[KEY_TIMESTAMP];
 	layout->machine_shift = layout->machine_bits ? (uint8_t) shifts[KEY_MACHINE] : 0;
 	layout->sequence_shift = layout->sequence_bits ? (uint8_t) shifts[KEY_SEQUENCE] : 0;

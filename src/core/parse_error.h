@@ -1,6 +1,6 @@
 /*
  * parse_error.h
- *	  What a parser of a setting found wrong, and where.
+ *	  The error of a parser: its message and its place in the text.
  */
 #ifndef SF_PARSE_ERROR_H
 #define SF_PARSE_ERROR_H
@@ -18,7 +18,7 @@ typedef struct SfParseError
 	char		message[160];
 } SfParseError;
 
-/* Say what is wrong, at an offset from 0; returns false. */
+/* Fill an error at an offset, counted from 0.  Returns false, so that a caller can return it. */
 static inline bool
 sf_parse_fail(SfParseError *error, size_t offset, const char *message)
 {

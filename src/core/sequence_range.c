@@ -1,10 +1,10 @@
 /*
  * sequence_range.c
- *	  The part of a tick's sequence numbers that one server may use.
+ *	  The range of sequence numbers that one server may use.
  */
 #include "sequence_range.h"
 
-/* One or more digits of *rest, which moves behind them. */
+/* Read one or more digits of *rest and move *rest behind them. */
 static bool
 take_number(const char **rest, uint64_t *number)
 {
@@ -13,13 +13,16 @@ take_number(const char **rest, uint64_t *number)
 	*number = 0;
 	for (; **rest >= '0' && **rest <= '9'; (*rest)++)
 	{
-		if (*number <= SF_SEQUENCE_MAX) /* more digits cannot mend it */
+		if (*number <= SF_SEQUENCE_MAX) /* else it is too large already */
 			*number = *number * 10 + (uint64_t) (**rest - '0');
 	}
 	return *rest > start;
 }
 
-/* Read "first-last", or the empty text for 0 and SF_SEQUENCE_MAX, in any order. */
+/*
+ * Read "first-last", where either number may be the greater one, or the empty text as
+ * 0 and SF_SEQUENCE_MAX.
+ */
 static bool
 parse_pair(const char *text, uint64_t *first, uint64_t *last, SfParseError *error)
 {
@@ -36,13 +39,15 @@ parse_pair(const char *text, uint64_t *first, uint64_t *last, SfParseError *erro
 		return sf_parse_fail(error, (size_t) (rest - 1 - text), "\"-\" is missing");
 	last_start = rest;
 	if (!take_number(&rest, last))
-		return sf_parse_fail(error, (size_t) (rest - text), "the highest sequence number is missing");
+		return sf_parse_fail(error, (size_t) (rest - text),
+							 "the highest sequence number is missing");
 	if (*rest != '\0')
 		return sf_parse_fail(error, (size_t) (rest - text), "there is more than min-max");
 	if (*first > SF_SEQUENCE_MAX)
 		return sf_parse_fail(error, 0, "the lowest sequence number is over 2147483647");
 	if (*last > SF_SEQUENCE_MAX)
-		return sf_parse_fail(error, (size_t) (last_start - text), "the highest sequence number is over 2147483647");
+		return sf_parse_fail(error, (size_t) (last_start - text),
+							 "the highest sequence number is over 2147483647");
 	return true;
 }
 

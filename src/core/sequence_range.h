@@ -1,8 +1,8 @@
 /*
  * sequence_range.h
- *	  The part of a tick's sequence numbers that one server may use.
+ *	  The range of sequence numbers that one server may use.
  *
- * Servers that share a machine ID stay apart by ranges that do not overlap.
+ * Servers with ranges that do not overlap can share a machine ID.
  */
 #ifndef SF_SEQUENCE_RANGE_H
 #define SF_SEQUENCE_RANGE_H
@@ -19,27 +19,31 @@ typedef struct SfSequenceRange
 } SfSequenceRange;
 
 /*
- * The greatest max that sf_sequence_range_parse gives.  It stands for "all
- * there are" as well, so a user of a range takes the lesser of it and what the
- * layout has.
+ * The greatest max that sf_sequence_range_parse returns.  It also stands for "all
+ * sequence numbers", so callers use sf_sequence_range_within to limit a range to the
+ * layout.
  */
 #define SF_SEQUENCE_MAX UINT32_C(0x7fffffff)
 
 /*
  * Read "min-max", both decimal and inclusive, or the empty text for all
- * sequence numbers, 0 to SF_SEQUENCE_MAX.  Returns false, fills *error and
- * leaves *range alone when the text is neither.
+ * sequence numbers, 0 to SF_SEQUENCE_MAX.  If the text is neither, returns false,
+ * fills *error and leaves *range unchanged.
  */
 extern bool sf_sequence_range_parse(const char *text, SfSequenceRange *range,
 									SfParseError *error);
 
-/* The least capacity of a sno's unit of 4 ms, and the greatest sequence number. */
+/*
+ * For type sno, the least number of sequence numbers in a range, and the greatest
+ * sequence number.
+ */
 #define SF_SNO_SEQUENCE_COUNT	4
 #define SF_SNO_SEQUENCE_MAX		65535
 
 /*
- * The same for IDs of type sno: at most SF_SNO_SEQUENCE_MAX, and no fewer than
- * SF_SNO_SEQUENCE_COUNT; the higher number may come first (as in github.com/muyo/sno).
+ * Read the range of type sno: numbers of at most SF_SNO_SEQUENCE_MAX, and at least
+ * SF_SNO_SEQUENCE_COUNT of them.  The higher number may come first, as in
+ * github.com/muyo/sno.  The results are as for sf_sequence_range_parse.
  */
 extern bool sf_sno_sequence_range_parse(const char *text, SfSequenceRange *range,
 										SfParseError *error);

@@ -2,8 +2,8 @@
  * sno.c
  *	  IDs of 80 bits: their fields, order and text.
  *
- * A half of an ID, 40 bits, is 8 characters of 5 bits.  They are worked on all at
- * once, as the bytes of one 64-bit number, without a branch.
+ * Half of an ID, 40 bits, is written as 8 characters of 5 bits.  The 8 characters are
+ * converted at once, as the bytes of one 64-bit number, without a branch.
  */
 #include "sno.h"
 
@@ -31,7 +31,7 @@ sf_sno_boundary(SfInstant instant)
 	return sf_sno_of((uint64_t) units << 25, 0);
 }
 
-/* Eight groups of five bits, each to a byte of its own. */
+/* Spread eight groups of five bits over eight bytes. */
 static uint64_t
 spread(uint64_t bits)
 {
@@ -40,7 +40,7 @@ spread(uint64_t bits)
 	return (bits & UINT64_C(0x03e003e003e003e0)) << 3 | (bits & UINT64_C(0x001f001f001f001f));
 }
 
-/* And back. */
+/* Gather the five lower bits of eight bytes: the inverse of spread. */
 static uint64_t
 gather(uint64_t bytes)
 {
@@ -50,8 +50,9 @@ gather(uint64_t bytes)
 }
 
 /*
- * The characters of values from 0 to 31: '2' to '9', then 'a', which is 39 above
- * where it would follow.  Adding 120 to a value from 8 on sets the byte's top bit.
+ * The characters of values from 0 to 31: '2' to '9', then 'a' to 'x'.  In ASCII 'a' is
+ * 40 above '9', so 39 is added to a value that is a letter.  Adding 120 to a value sets
+ * the byte's top bit if the value is 8 or more, a letter.
  */
 static uint64_t
 characters_of(uint64_t values)
@@ -62,8 +63,9 @@ characters_of(uint64_t values)
 }
 
 /*
- * The values of characters; anything, where they are not of the alphabet.  The top bit
- * of each byte keeps the subtraction from borrowing from the next.
+ * The values of characters; arbitrary values for characters outside of the alphabet.
+ * The top bit that is set in each byte keeps the subtraction from borrowing from the
+ * next byte.
  */
 static uint64_t
 values_of(uint64_t characters)
@@ -96,11 +98,17 @@ store(uint64_t number, unsigned char *bytes, int count)
 void
 sf_sno_to_text(const SfSno *id, char *text)
 {
-	store(characters_of(spread(load(id->bytes, HALF_SIZE))), (unsigned char *) text, 8);
-	store(characters_of(spread(load(id->bytes + HALF_SIZE, HALF_SIZE))), (unsigned char *) text + 8, 8);
+	uint64_t	first = load(id->bytes, HALF_SIZE);
+	uint64_t	second = load(id->bytes + HALF_SIZE, HALF_SIZE);
+
+	store(characters_of(spread(first)), (unsigned char *) text, 8);
+	store(characters_of(spread(second)), (unsigned char *) text + 8, 8);
 }
 
-/* What is no character of the alphabet is not what its value is written as. */
+/*
+ * A character outside of the alphabet is found by writing its value again: the result is
+ * a character of the alphabet, and so another one.
+ */
 bool
 sf_sno_from_text(const char *text, SfSno *id)
 {

@@ -5,13 +5,13 @@
  * The format is that of github.com/muyo/sno.  From the top:
  *
  *	39 bits		units: 4 ms each, since 2010-01-01T00:00:00Z
- *	 1 bit		tick-tock: which of two timelines, see timeline.h
- *	 8 bits		metabyte: what the caller makes of it
- *	16 bits		partition: who issued it
+ *	 1 bit		tick-tock: which of two phases, see phase.h
+ *	 8 bits		metabyte: its meaning is the caller's
+ *	16 bits		partition: of the server that issued it
  *	16 bits		sequence: within the unit
  *
- * An ID is its ten bytes, the highest first, so that bytes, text and time sort
- * alike.
+ * An ID is ten bytes, the highest first, so the order of bytes, of texts and of
+ * times is the same.
  */
 #ifndef SF_SNO_H
 #define SF_SNO_H
@@ -36,19 +36,20 @@ typedef struct SfSnoFields
 } SfSnoFields;
 
 /*
- * The line of units and sequences as a layout, for all that works with ticks
- * and positions.
+ * Units and sequence numbers as a layout, for the functions of ticks and positions.
  */
 extern const SfLayout sf_sno_layout;
 
-/* The upper 64 bits: all but the sequence. */
+/* The upper 64 bits: all fields except the sequence. */
 static inline uint64_t
 sf_sno_upper(const SfSno *id)
 {
 	const unsigned char *b = id->bytes;
 
-	return (uint64_t) b[0] << 56 | (uint64_t) b[1] << 48 | (uint64_t) b[2] << 40 | (uint64_t) b[3] << 32 |
-		(uint64_t) b[4] << 24 | (uint64_t) b[5] << 16 | (uint64_t) b[6] << 8 | (uint64_t) b[7];
+	return (uint64_t) b[0] << 56 | (uint64_t) b[1] << 48 |
+		(uint64_t) b[2] << 40 | (uint64_t) b[3] << 32 |
+		(uint64_t) b[4] << 24 | (uint64_t) b[5] << 16 |
+		(uint64_t) b[6] << 8 | (uint64_t) b[7];
 }
 
 /* The lower 16 bits. */
@@ -70,7 +71,7 @@ sf_sno_of(uint64_t upper, uint16_t sequence)
 	return id;
 }
 
-/* The ID of fields, whose units have 39 bits at most. */
+/* The ID with the given fields; units must have at most 39 bits. */
 static inline SfSno
 sf_sno_compose(SfSnoFields fields)
 {
@@ -92,14 +93,14 @@ sf_sno_decompose(const SfSno *id)
 	return fields;
 }
 
-/* The time of an ID: when its unit begins. */
+/* The time of an ID: the instant at which its unit begins. */
 static inline SfInstant
 sf_sno_instant(const SfSno *id)
 {
 	return sf_layout_tick_start(&sf_sno_layout, sf_sno_upper(id) >> 25);
 }
 
-/* Less than, equal to or greater than 0, as a is to b. */
+/* Less than, equal to or greater than 0 if a is less than, equal to or greater than b. */
 static inline int
 sf_sno_compare(const SfSno *a, const SfSno *b)
 {
@@ -112,8 +113,8 @@ sf_sno_compare(const SfSno *a, const SfSno *b)
 }
 
 /*
- * How much greater b is than a, which must not be greater, as numbers of 80 bits:
- * approximately, but never less than 0.
+ * The difference b - a of two IDs as numbers of 80 bits; a must not be the greater one.
+ * The result is approximate, but never less than 0.
  */
 static inline double
 sf_sno_distance(const SfSno *a, const SfSno *b)
@@ -124,31 +125,33 @@ sf_sno_distance(const SfSno *a, const SfSno *b)
 }
 
 /*
- * The ID that divides IDs at an instant: IDs whose time is before the instant
- * are below it, all others are not.  Any instant is taken.  One at or before the
- * epoch gives the least ID; one after the last unit gives the greatest, the only
- * one that is then on the wrong side.
+ * The boundary of IDs at an instant: an ID is below the boundary if its time is
+ * before the instant, and otherwise not.  Any instant is accepted.  An instant at
+ * or before the epoch has the least ID as boundary.  An instant after the last
+ * unit has the greatest ID, which is the only ID on the wrong side of any boundary.
  */
 extern SfSno sf_sno_boundary(SfInstant instant);
 
-/* Write the text of an ID: SF_SNO_TEXT_LENGTH characters, no zero at the end. */
+/* Write the text of an ID: SF_SNO_TEXT_LENGTH characters, without a terminating zero. */
 extern void sf_sno_to_text(const SfSno *id, char *text);
 
 /*
- * Read such a text, in lower case.  Returns false, *id undefined, if one of the
- * characters is none of 2 to 9 and a to x.
+ * Read such a text.  Returns false if a character is not one of 2 to 9 and a to x, in
+ * lower case; *id is then undefined.
  */
 extern bool sf_sno_from_text(const char *text, SfSno *id);
 
 /*
- * A key of 64 bits by which to sort: keys are in the order of their IDs, but may be
- * equal where these are not.
+ * A key of 64 bits to sort by.  Keys are in the order of their IDs, but different IDs
+ * can have equal keys.
  *
- * The upper 64 bits of the ID would do, but for those that are issued fast: up to
- * 65 536 of them differ in the sequence alone.  Since most of these have one
- * metabyte and partition, those of a reference (the first ID of a sort, say) are taken
- * out: after the 40 bits of the time come 24 that are the rank of metabyte and
- * partition, halved, with 65 536 ranks between for the sequences of the reference.
+ * The upper 64 bits of the ID would be such a key, but up to 65 536 IDs that are issued
+ * fast differ in the sequence alone.  Most of these IDs have the same metabyte and
+ * partition.  Therefore the key is made with a reference, such as the first ID of a
+ * sort.  The upper 40 bits of the key are those of the ID: time and phase.  The lower 24
+ * bits are the rank of metabyte and partition, halved.  In the middle of these ranks,
+ * 65 536 are inserted: the sequence numbers of IDs that have the metabyte and partition
+ * of the reference.
  */
 static inline uint64_t
 sf_sno_sort_key(const SfSno *id, const SfSno *reference)

@@ -1,5 +1,5 @@
-# A registry, servers that lease their machine IDs from it, and all the IDs that
-# these have issued: none may come twice, whichever server it is from.
+# A registry, servers that lease their machine IDs from it, and all the IDs that these have
+# issued: none may be issued twice, whichever server it is from.
 package Fleet;
 
 use strict;
@@ -22,7 +22,7 @@ sub new
 	my $self = bless { registry => $registry, clock => $clock, files => [], writers => [] }, $class;
 
 	$registry->init(allows_streaming => 1);
-	$registry->append_conf('postgresql.conf', "fsync = off\n");
+	$registry->append_conf('postgresql.conf', "fsync = off\nmax_connections = 100\n");
 	$self->start($registry);
 	$self->make_registry('postgres');
 	return $self;
@@ -39,8 +39,8 @@ sub make_registry
 
 sub registry { return $_[0]->{registry}; }
 
-# A server that the registry may be moved to, which is not made yet: servers are told of
-# both.
+# A server to which the registry can be moved, which is not created yet: servers know both
+# addresses.
 sub failover_to
 {
 	my ($self, $name) = @_;
@@ -93,25 +93,13 @@ sub lines
 sub server
 {
 	my ($self, $name, %options) = @_;
-	my $server = $self->copy_of($self->template, $name);
+	my $server = PostgreSQL::Test::Cluster->new($name);
 
+	$server->init(allows_streaming => 1);
 	$server->append_conf('postgresql.conf', $self->lines(@{ $options{lines} // [] }));
 	$self->start($server, $options{clock});
 	$server->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS snowflake');
 	return $server;
-}
-
-# A cluster that was never started: to copy it is quicker than initdb.
-sub template
-{
-	my ($self) = @_;
-
-	unless ($self->{template})
-	{
-		$self->{template} = PostgreSQL::Test::Cluster->new('template');
-		$self->{template}->init(allows_streaming => 1);
-	}
-	return $self->{template};
 }
 
 # A server with a copy of the data directory of one that does not run.
@@ -145,7 +133,7 @@ sub new_file
 	return $file;
 }
 
-# A query that issues so many IDs of both kinds.
+# A query that issues a number of IDs of each kind.
 sub query
 {
 	my ($self, $count) = @_;
@@ -153,7 +141,7 @@ sub query
 	return "SELECT snowflake_nextval() FROM generate_series(1, $count);\nSELECT sno_nextval() FROM generate_series(1, $count);\n";
 }
 
-# Take so many IDs of both kinds from a server; returns whether it issued them.
+# Issue a number of IDs of each kind by a server; returns whether it did.
 sub issues
 {
 	my ($self, $server, $count) = @_;
@@ -165,16 +153,16 @@ sub issues
 	return $status == 0;
 }
 
-# The same, in time.
-sub comes_to_issue
+# A server issues IDs, now or after a while.
+sub begins_to_issue
 {
 	my ($self, $server, $name) = @_;
 
 	ok(wait_until(sub { $self->issues($server) }), $name);
 }
 
-# A session that issues IDs of both kinds, now and then, until stop_writers, whatever
-# errors it meets.
+# A session that issues some IDs of both kinds again and again until stop_writers, whatever
+# errors are raised.
 sub start_writer
 {
 	my ($self, $server) = @_;
@@ -182,15 +170,15 @@ sub start_writer
 	$self->start_session($server, $self->query(50) . "SELECT pg_sleep(0.01);\n");
 }
 
-# One that issues as many as it can.
-sub start_hasty_writer
+# One that issues as many as possible.
+sub start_fast_writer
 {
 	my ($self, $server) = @_;
 
 	$self->start_session($server, "SELECT snowflake_nextval() FROM generate_series(1, 5000);\nSELECT sno_nextval() FROM generate_series(1, 50);\n");
 }
 
-# A session that runs a script again and again.
+# A session that runs queries again and again.
 sub start_session
 {
 	my ($self, $server, $queries) = @_;
@@ -198,9 +186,9 @@ sub start_session
 	my $script = "$file.sql";
 	my $connection = $server->connstr('postgres');
 
-	append_to_file($script, $queries);
+	append_to_file($script, $queries x 10);
 	my $writer = IPC::Run::start(
-		[ 'sh', '-c', 'while [ ! -e "$3" ]; do for i in 1 2 3 4 5 6 7 8 9 10; do cat "$2"; done | psql -XAtq "$1"; done >> "$4" 2> /dev/null',
+		[ 'sh', '-c', 'while [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1"; done >> "$4" 2> /dev/null',
 			'writer', $connection, $script, "$scratch/stop", $file ]);
 	push @{ $self->{writers} }, $writer;
 }
@@ -216,10 +204,10 @@ sub stop_writers
 	unlink $stop;
 }
 
-# Those of a test that dies stop as well.
+# The sessions of a test that dies stop as well.
 END { append_to_file("$scratch/stop", '') if $? != 0 && -d $scratch; }
 
-# What a server says of its lease: a column of pg_stat_snowflake.
+# What a server shows of its lease: a column of pg_stat_snowflake.
 sub leased
 {
 	my ($self, $server, $column) = @_;
@@ -227,23 +215,31 @@ sub leased
 	return $server->safe_psql('postgres', "SELECT $column FROM pg_stat_snowflake WHERE generator = 'bigint'");
 }
 
-# The process of a server's registrar, or 0.
-sub registrar
+# The process of a server's registry worker, or 0.
+sub registry_worker
 {
 	my ($self, $server) = @_;
-	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
 
-	return (children($postmaster, 'snowflake registrar'))[0] // 0;
+	return (children(postmaster($server), 'snowflake registry worker'))[0] // 0;
 }
 
-# Tell a server's registrar, which runs, to end; returns its process.
-sub end_registrar
+# Terminate a server's registry worker, which runs; returns its process.
+sub end_registry_worker
 {
 	my ($self, $server) = @_;
-	my $registrar = wait_until(sub { $self->registrar($server) }) or die 'there is no registrar';
+	my $worker = wait_until(sub { $self->registry_worker($server) }) or die 'no registry worker runs';
 
-	kill 'TERM', $registrar;
-	return $registrar;
+	kill 'TERM', $worker;
+	return $worker;
+}
+
+# The same, and wait until the server has started another one.
+sub restart_registry_worker
+{
+	my ($self, $server) = @_;
+	my $ended = $self->end_registry_worker($server);
+
+	wait_until(sub { $self->registry_worker($server) !~ /^(?:0|$ended)$/ }) or die 'no other registry worker was started';
 }
 
 sub machine_id { return $_[0]->leased($_[1], 'machine_id'); }
@@ -256,12 +252,12 @@ sub wait_for_state
 	  or die "the registry's state is not $state";
 }
 
-# All IDs of all servers: none comes twice.  The metabyte of a sno is always 0.
+# Of all IDs of all servers none is issued twice.  The metabyte of a sno is always 0.
 sub check
 {
 	my ($self, $least, $name) = @_;
 
-	none_comes_twice($least, $name, @{ $self->{files} });
+	none_is_issued_twice($least, $name, @{ $self->{files} });
 }
 
 1;

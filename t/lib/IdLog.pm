@@ -1,6 +1,5 @@
-# All the IDs that a test was given by servers, and what must hold for them: none
-# comes twice (P1), each is true to the clock (P2), and those of a session
-# increase (P3).  The layout is "twitter", and snowflake.max_ahead its default.
+# All the IDs that servers have issued in a test, and what must hold for them: none is issued
+# twice (P1), the time of each is that of the clock (P2), and those of a session increase (P3).  The layout is "twitter", and snowflake.max_ahead its default.
 package IdLog;
 
 use strict;
@@ -17,7 +16,7 @@ my $epoch = 1288834974657000;
 
 my $clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-# The columns of a table that tells about each of its IDs, for make_tables.
+# The columns of a table with the clock before and after each of its IDs, for make_tables.
 my $columns = "(before bigint DEFAULT $clock, id bigint PRIMARY KEY DEFAULT snowflake_nextval(), after bigint DEFAULT $clock)";
 
 sub new
@@ -43,7 +42,7 @@ sub make_tables
 	}
 }
 
-# The query that takes so many IDs for record.
+# The query that issues a number of IDs, for record.
 sub query
 {
 	my ($self, $count) = @_;
@@ -51,8 +50,8 @@ sub query
 	return "SELECT $clock, snowflake_nextval(), $clock FROM generate_series(1, $count);";
 }
 
-# Record IDs that one session was given, one after the other: lines of the clock
-# before, the ID, and the clock after it.
+# Record IDs that were issued to one session, one after the other: lines of the clock before,
+# the ID, and the clock after it.
 sub record
 {
 	my ($self, $lines) = @_;
@@ -70,7 +69,7 @@ sub record
 	}
 }
 
-# Take so many IDs from a server, in each of its tables.
+# Issue a number of IDs by a server, in each of its tables.
 sub insert
 {
 	my ($self, $server, $count) = @_;
@@ -93,8 +92,8 @@ sub issues
 	return $status == 0;
 }
 
-# Wait until a server issues IDs, and take some in each of its tables.
-sub goes_on
+# Wait until a server issues IDs, and issue some in each of its tables.
+sub continues
 {
 	my ($self, $server, $name) = @_;
 	my $issues = 0;
@@ -107,7 +106,7 @@ sub goes_on
 	ok($issues, $name);
 }
 
-# Record the IDs in a server's tables, as those of one that has replayed them.
+# Record the IDs in the tables of a server that has replayed them.
 sub record_tables
 {
 	my ($self, $server) = @_;
@@ -122,8 +121,8 @@ sub record_tables
 }
 
 # A server that has recovered, under a clock an hour behind: it issues no ID until
-# its clock is right, and then IDs above all that it has recovered.
-sub goes_on_above_recovered
+# its clock is correct, and then IDs above all that it has recovered.
+sub continues_above_recovered
 {
 	my ($self, $server, $clock, $name) = @_;
 
@@ -132,7 +131,7 @@ sub goes_on_above_recovered
 	fails_with($server, 'SELECT snowflake_nextval()', '53400',
 		qr/no Snowflake ID became free within 100 ms/, qr/may be issued in 3[56]\d{5}\.\d{3} ms/);
 	$clock->set(0);
-	$self->goes_on($server, "$name goes on");
+	$self->continues($server, "$name continues");
 	is($server->safe_psql('postgres', "SELECT floor > snowflake_timestamp($greatest) FROM pg_stat_snowflake WHERE generator = 'bigint'"),
 		't', "$name: its floor is above what it has recovered");
 	$self->check($name);
@@ -157,8 +156,8 @@ sub check
 	my $count = keys %{ $self->{seen} };
 
 	cmp_ok($count, '>=', 4000, "$name: $count IDs");
-	is(scalar(grep { $_ > 1 } values %{ $self->{seen} }), 0, "$name: none comes twice");
-	is($self->{untrue}, 0, "$name: each is true to the clock");
+	is(scalar(grep { $_ > 1 } values %{ $self->{seen} }), 0, "$name: none is issued twice");
+	is($self->{untrue}, 0, "$name: each has the time of the clock");
 	is($self->{unordered}, 0, "$name: those of a session increase");
 }
 

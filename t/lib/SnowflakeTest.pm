@@ -1,4 +1,4 @@
-# What the TAP tests share: servers that preload snowflake.
+# What all TAP tests share: servers that preload snowflake, and checks of them.
 package SnowflakeTest;
 
 use strict;
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch crash wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_comes_twice);
+our @EXPORT = qw($scratch crash postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_is_issued_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -19,6 +19,20 @@ INIT
 {
 	$scratch = "$PostgreSQL::Test::Utils::tmp_check/" . basename($0, '.pl');
 	mkdir $scratch;
+}
+
+# From PostgreSQL 16 on, Cluster->init copies the data directory that INITDB_TEMPLATE names, which
+# takes less time than initdb; here the same for 15.  Copies share one system identifier: a test
+# that needs different ones passes an option for initdb (extra) to init.
+if ($ENV{INITDB_TEMPLATE})
+{
+	no warnings 'redefine';
+	my $run = \&PostgreSQL::Test::Utils::system_or_bail;
+
+	*PostgreSQL::Test::Utils::system_or_bail = sub {
+		@_ = ('cp', '-RPp', $ENV{INITDB_TEMPLATE}, $1) if "@_" =~ /^initdb -D (\S+) -A trust -N$/;
+		goto &$run;
+	};
 }
 
 # A started server with the given lines of configuration, where snowflake is
@@ -36,6 +50,36 @@ sub snowflake_server
 	return $server;
 }
 
+# The process of a server's postmaster.
+sub postmaster
+{
+	my ($server) = @_;
+
+	return (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
+}
+
+# Keep a server from starting processes, and so from letting clients in, until it is resumed.
+my %paused;
+
+sub pause_postmaster
+{
+	my ($server) = @_;
+
+	$paused{ postmaster($server) } = 1;
+	kill 'STOP', postmaster($server);
+}
+
+sub resume_postmaster
+{
+	my ($server) = @_;
+
+	kill 'CONT', postmaster($server);
+	delete $paused{ postmaster($server) };
+}
+
+# A test that dies has its servers stopped.
+END { kill 'CONT', keys %paused; }
+
 # The children of a postmaster, or those whose title matches a pattern.
 sub children
 {
@@ -50,12 +94,12 @@ sub children
 	return @children;
 }
 
-# Kill a postmaster and its children so that none of them can do a thing, and
-# wait until they are gone.  (An immediate stop lets processes exit orderly.)
+# Kill a postmaster and its children so that none of them can do anything more, and wait until
+# they have ended.  (An immediate stop lets processes exit orderly.)
 sub crash
 {
 	my ($server) = @_;
-	my $postmaster = (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
+	my $postmaster = postmaster($server);
 
 	kill 'STOP', $postmaster;
 	my @children = children($postmaster);
@@ -65,7 +109,7 @@ sub crash
 }
 
 # Wait until a server that has restarted its processes lets clients in.  There is no query: a
-# psql that cannot connect may be gone before it could be written, which IPC::Run dies of.
+# psql that cannot connect can end before it is written to, of which IPC::Run dies.
 sub wait_for_clients
 {
 	my ($server) = @_;
@@ -73,8 +117,7 @@ sub wait_for_clients
 	$server->poll_query_until('postgres', undef, '') or die 'the server lets no client in';
 }
 
-# Wait until a function returns what is true, which is returned; or what it returns after a
-# long time.
+# Wait until a function returns a true value, or for a long time; returns its last value.
 sub wait_until
 {
 	my ($condition) = @_;
@@ -89,8 +132,9 @@ sub wait_until
 	return $condition->();
 }
 
-# Of all IDs in files, in lines of their own, there are so many at least, and none comes twice.
-sub none_comes_twice
+# Of all IDs in files, in lines of their own, there are a number at least, and none is issued
+# twice.  Returns the greatest.
+sub none_is_issued_twice
 {
 	my ($least, $name, @files) = @_;
 	my $sorted = "$scratch/ids.sorted";
@@ -101,7 +145,7 @@ sub none_comes_twice
 	my $greatest = `tail -n 1 $sorted`;
 
 	cmp_ok($count, '>=', $least, "$name: $count IDs");
-	is($twice, '', "$name: none comes twice");
+	is($twice, '', "$name: none is issued twice");
 	unlink $sorted;
 	chomp $greatest;
 	return $greatest;

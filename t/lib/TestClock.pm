@@ -14,7 +14,7 @@ my $source = dirname(__FILE__) . '/clock.c';
 my $library;
 my $clocks = 0;
 
-# A clock that is right.
+# A clock that is correct.
 sub new
 {
 	my ($class) = @_;
@@ -30,7 +30,7 @@ sub new
 	return $self;
 }
 
-# Let the clock be off by so many seconds, from now on, in all processes.
+# Set how many seconds the clock is off, from now on, in all processes.
 sub set
 {
 	my ($self, $seconds) = @_;
@@ -51,13 +51,14 @@ sub put
 	close $file;
 }
 
-# Let the clock stand still, as it is now or at a time, which is returned; and let it go on as
-# if it had not.
+# Let the clock stand still, as it is now or at a time, which is returned; and let it run again
+# as if it had not.
 sub freeze
 {
 	my ($self, $time) = @_;
 
 	$time //= time + $self->{offset};
+	$self->{stands_at} = $time;
 	$self->put(8, $time);
 	return $time;
 }
@@ -67,6 +68,15 @@ sub thaw
 	my ($self) = @_;
 
 	$self->put(8, 0);
+}
+
+# Let the clock run again from the time at which it stands still.
+sub run_on
+{
+	my ($self) = @_;
+
+	$self->set($self->{stands_at} - time);
+	$self->thaw;
 }
 
 sub step

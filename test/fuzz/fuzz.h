@@ -1,10 +1,11 @@
 /*
  * fuzz.h
- *	  What fuzz targets share.
+ *	  Common parts of the fuzz targets.
  *
- * A target is a function of a text that aborts if something is wrong.  The unit tests run
- * it on texts near those in its directory of test/fuzz/corpus (standalone.c), and
- * script/test-deep by libFuzzer, which looks for texts that take new paths (libfuzzer.c).
+ * A target is a function of a text, which aborts on an error.  The unit tests run it on
+ * variations of the texts in its directory of test/fuzz/corpus (standalone.c).
+ * script/test-deep runs it with libFuzzer, which looks for texts that reach new code
+ * (libfuzzer.c).
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -24,7 +25,7 @@ check(bool condition)
 		abort();
 }
 
-/* A parser says what is wrong, and where in the text, or right behind it. */
+/* An error of a parser has a message and a place, in the text or right behind it. */
 static inline void
 check_error(const char *text, const SfParseError *error)
 {

@@ -1,12 +1,12 @@
 /*
  * fuzz_base32.c
- *	  The parser of IDs as text, against any text: what it takes is, in lower case and by
- *	  its own digits, what it writes; of what it refuses it says where.
+ *	  The parser of IDs as text, with any text.  A number that is read is written as the
+ *	  same text, in lower case and without look-alikes.  An error has a message.
  */
 #include "base32.h"
 #include "fuzz.h"
 
-/* The digit that is meant by a character. */
+/* The digit that a character stands for. */
 static char
 digit(char c)
 {

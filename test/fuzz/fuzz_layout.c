@@ -1,7 +1,7 @@
 /*
  * fuzz_layout.c
- *	  The parser of layouts, against any text: what it takes is written as a text of the
- *	  same layout, and all fields of its last ID come back; of what it refuses it says where.
+ *	  The parser of layouts, with any text.  A layout that is read is written as a text of
+ *	  the same layout, and its last ID is decoded and composed again.  An error has a place.
  */
 #include "fuzz.h"
 #include "layout.h"
@@ -26,7 +26,9 @@ fuzz_text(const char *text)
 	check(sf_layout_equal(&layout, &again));
 	fields = sf_layout_decompose(&layout, sf_layout_last_id(&layout));
 	check(fields.tick == sf_layout_last_tick(&layout) &&
-		  fields.machine == sf_field_max(layout.machine_bits) && fields.sequence == sf_field_max(layout.sequence_bits));
+		  fields.machine == sf_field_max(layout.machine_bits) &&
+		  fields.sequence == sf_field_max(layout.sequence_bits));
 	check(sf_layout_compose(&layout, fields) == sf_layout_last_id(&layout));
-	check(sf_layout_tick_floor(&layout, sf_layout_tick_start(&layout, fields.tick)) == (int64_t) fields.tick);
+	check(sf_layout_tick_floor(&layout, sf_layout_tick_start(&layout, fields.tick)) ==
+		  (int64_t) fields.tick);
 }

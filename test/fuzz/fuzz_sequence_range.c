@@ -1,7 +1,7 @@
 /*
  * fuzz_sequence_range.c
- *	  The parsers of sequence ranges, against any text: what they take is in order and in
- *	  bounds; of what they refuse they say where.
+ *	  The parsers of sequence ranges, with any text.  A range that is read is in order and
+ *	  within its limits.  An error has a place.
  */
 #include "fuzz.h"
 #include "sequence_range.h"
@@ -17,7 +17,8 @@ fuzz_text(const char *text)
 	else
 		check_error(text, &error);
 	if (sf_sno_sequence_range_parse(text, &range, &error))
-		check(range.max <= SF_SNO_SEQUENCE_MAX && range.min + SF_SNO_SEQUENCE_COUNT - 1 <= range.max);
+		check(range.max <= SF_SNO_SEQUENCE_MAX &&
+			  range.min + SF_SNO_SEQUENCE_COUNT - 1 <= range.max);
 	else
 		check_error(text, &error);
 }

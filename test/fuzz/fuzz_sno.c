@@ -1,7 +1,7 @@
 /*
  * fuzz_sno.c
- *	  The parser of a sno's text, against any text of its length: what it takes is what it
- *	  writes, and nothing else.
+ *	  The parser of a sno's text, with any text of its length.  It accepts exactly the texts
+ *	  that are written for an ID.
  */
 #include "fuzz.h"
 #include "sno.h"

@@ -1,6 +1,6 @@
 /*
  * libfuzzer.c
- *	  Runs a fuzz target by libFuzzer.
+ *	  Runs a fuzz target with libFuzzer.
  */
 #include "fuzz.h"
 

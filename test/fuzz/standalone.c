@@ -1,7 +1,7 @@
 /*
  * standalone.c
- *	  Runs a fuzz target without libFuzzer: on texts that begin as one of its corpus, and
- *	  have some characters changed, added, or left out; the same in each run.
+ *	  Runs a fuzz target without libFuzzer, on texts of its corpus in which some characters
+ *	  are changed, added or removed.  The texts are the same in each run.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
@@ -37,7 +37,7 @@ is_seed(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* In the order of their names, so that each run is the same. */
+/* Reads them in the order of their names, so that each run is the same. */
 static void
 read_seeds(void)
 {
@@ -59,7 +59,7 @@ below(size_t limit)
 	return (size_t) (random_number() % limit);
 }
 
-/* A character of some seed, or any. */
+/* A character of some seed, or any other one. */
 static char
 some_character(void)
 {
@@ -69,7 +69,7 @@ some_character(void)
 	return length == 0 || below(4) == 0 ? (char) (1 + below(255)) : seed[below(length)];
 }
 
-/* Change, add, or leave out one character. */
+/* Changes, adds or removes one character. */
 static void
 change(char *text)
 {

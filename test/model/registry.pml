@@ -5,50 +5,48 @@
  * The promise: no two servers issue IDs of the same machine ID and the same time,
  * in whatever order they come to the registry, whatever their clocks say, after
  * crashes of servers, after the registry has moved to a standby that has not
- * received its last grants, and after it was dropped and made again.
+ * received the last leases granted, and after it was dropped and created again.
  *
- * How to read it: see snowflake.pml.  A step is one call of a function of the
- * registry, with its answer: calls are serialised by a lock on the registry's
- * configuration, and a server does nothing that matters between a call and the answer
- * but use what it has.  An answer that is lost on the way is one that the server
- * does not take.
+ * How to read it: see generator.pml.  A step is one call of a function of the
+ * registry, with its answer: a lock on the registry's configuration serializes the calls,
+ * and between a call and its answer a server only uses the lease that it has.  An
+ * answer that is lost on the way is one that the server does not take.
  *
  * What is simpler than in SQL and C, and why nothing is lost by it:
  *
  * - Time is counted in ticks, and there are few.
- * - A server that has a span issues any time of it at any moment.  So its clock may
- *   say anything, and what it has issued before or holds back makes no difference.  It
- *   has a span until it takes another one, releases it, or crashes; whether the time of
- *   the span has passed is not looked at.  A crash of its processes alone, after which it
- *   has the same span and the same token, is nothing here.
+ * - A server that has a lease issues any time of it at any moment.  So its clock may
+ *   show any time, and it makes no difference what the server has issued before or holds
+ *   back.  It has a lease until it takes another one, releases it, or crashes; whether the
+ *   time of the lease has passed is not checked.  A crash of its processes alone, after which
+ *   it has the same lease and the same token, is no step here.
  * - The clock that a server sends is off from the registry's by no more than the
  *   registry accepts; else it is refused, and nothing happens.
- * - The registry's clock is the true time or up to SKEW ticks ahead of it, another with
- *   each look.  So it may step back by so much, and that of a standby may differ by it.
+ * - The registry's clock is the true time or up to SKEW ticks ahead of it, another at
+ *   each reading.  So it may step back by that amount, and that of a standby may differ by it.
  * - A machine ID that was never claimed is one that was released at tick 0.  Any that
- *   is free may be given, not only the smallest: so it does not matter which was wanted,
+ *   is free may be granted, not only the smallest: so it does not matter which was wanted,
  *   nor which of them is watched.
- * - A server may claim at any time, which the registry answers by what is held already.
- *   So a claim that comes late, after the server has given up waiting for it, is tried
- *   too.  A renewal that comes late knows less than one in time.  Only a release can do
- *   harm by coming late, and it does come at any time here, or not at all.
+ * - A server may claim at any time, also while it holds a lease: then the registry answers
+ *   with that lease.  So a claim that arrives late, after the server has given up waiting for
+ *   it, is tried too.  A renewal that arrives late states less than one in time.  Only a release
+ *   can do harm by arriving late, and here it arrives at any time, or never.
  * - A stop is a crash after a release.  A server that is started again has another
- *   token, and so has a copy of one: it is one more server.
- * - The checker watches one ID, as in snowflake.pml.
+ *   token, and so has a copy of a server: it is one more server.
+ * - The checker watches one ID, as in generator.pml.
  * - The standby has any state of the registry that was current once.  The registry
  *   notices with the first call after a move that it has moved.
+ * - A registry that is created again has no records, and begins a grace period with the first
+ *   call.  The one at the beginning was declared the first, and has none.
  *
- * - A registry that is made again has nothing, and makes a fence with the first call.  The
- *   one at the beginning was declared the first, and has none.
- *
- * What is left out: leases of different lengths, all are the longest one; a registry that does not notice that its files were put back, and
- * two registries at once, against which it can do nothing; calls of the operator, who is
- * trusted: that a server is dead, that no grant was lost, that one was.  What one server
- * issues twice is the matter of snowflake.pml; here, a server may be given again what
- * it had.
+ * Left out: leases of different lengths, all are the longest one; a registry that does not
+ * notice that its files were put back, and two registries at once, against which it can do
+ * nothing; calls of the operator, who is trusted: that a server is dead, that no lease was
+ * lost, that one was.  IDs that one server issues twice are the matter of generator.pml;
+ * here, a server may be granted again what it had.
  *
  * Macros: the bounds below; REACH, see there; any other puts in one mistake, by which spin
- * has to find an ID of two servers.  test/model/run says with which it is run.
+ * has to find an ID of two servers.  test/model/run tells with which it is run.
  */
 
 #ifndef SERVERS
@@ -76,7 +74,7 @@
 #define MOVES		0			/* of the registry to its standby */
 #endif
 #ifndef REMAKES
-#define REMAKES		0			/* of the registry, 0 or 1, from nothing */
+#define REMAKES		0			/* of the registry, 0 or 1, with no records */
 #endif
 
 #define MAX(a, b)	((a) > (b) -> (a) : (b))
@@ -84,16 +82,16 @@
 #define BACK(a, b)	((a) > (b) -> (a) - (b) : 0)
 
 /* The tables of the registry. */
-#define NOBODY	0
+#define NO_TOKEN	0
 typedef Row {
-	byte token;					/* or NOBODY */
+	byte token;					/* or NO_TOKEN */
 	byte from;
 	byte until;
-	bool sound					/* granted after the last fence */
+	bool sound					/* granted after the last grace period began */
 }
 typedef Registry {
 	Row row[MACHINES];			/* by machine ID */
-	byte fence
+	byte grace_until
 }
 Registry registry;
 Registry standby;
@@ -101,15 +99,15 @@ Registry nothing;
 bool moved;						/* the incarnation is another one, or none */
 bool remade;
 
-/* What a server has. */
+/* The state of a server. */
 typedef Server {
 	byte machine;
 	byte from;
-	byte until;					/* 0: no span */
+	byte until;					/* 0: no lease */
 	byte starts					/* of its postmaster, after the first */
 }
 Server server[SERVERS];
-#define HAS_SPAN	(server[me].until > 0)
+#define HAS_LEASE	(server[me].until > 0)
 #ifdef TOKEN_COPIED
 #define TOKEN	1
 #elif defined(TOKEN_KEPT)
@@ -139,7 +137,7 @@ byte last_holder;				/* of machine ID 0: 1 + server, or 0 */
 bool released;
 bool reused;
 bool reused_after_release;
-bool reused_after_fence;
+bool reused_after_grace_period;
 bool confirmed;
 bool confirmed_unknown;
 bool refused;
@@ -168,13 +166,13 @@ inline read_callers_clock()
 	fi
 }
 
-/* make_fence */
-#ifdef FENCE_OF_LEASE
-#define FENCE	(now + LEASE)
-#elif defined(FENCE_OF_ONE_SKEW)
-#define FENCE	(now + LEASE + SKEW)
+/* begin_grace_period */
+#ifdef GRACE_OF_LEASE
+#define GRACE_PERIOD_END	(now + LEASE)
+#elif defined(GRACE_OF_ONE_SKEW)
+#define GRACE_PERIOD_END	(now + LEASE + SKEW)
 #else
-#define FENCE	(now + LEASE + 2 * SKEW)
+#define GRACE_PERIOD_END	(now + LEASE + 2 * SKEW)
 #endif
 
 inline enter()
@@ -189,8 +187,8 @@ inline enter()
 #if MACHINES > 1
 		registry.row[1].sound = false;
 #endif
-#ifndef NO_FENCE
-		registry.fence = MAX(registry.fence, FENCE)
+#ifndef NO_GRACE_PERIOD
+		registry.grace_until = MAX(registry.grace_until, GRACE_PERIOD_END)
 #endif
 	:: else
 	fi
@@ -215,16 +213,17 @@ inline leave_registry()
 	m = 0
 }
 
-#define SAME_SPAN	(HAS_SPAN && server[me].machine == m && server[me].from == registry.row[m].from)
+#define SAME_LEASE	(HAS_LEASE && server[me].machine == m && server[me].from == registry.row[m].from)
 
 /*
- * The caller gets the answer, or it is lost.  The end of a span that it has is never
- * moved back; another span takes the place of what it has.
+ * The caller gets the answer, or it is lost.  The end of a lease that it has is never
+ * moved backward; another lease takes the place of the one that it has.
  */
 inline answer()
 {
 	if
-	:: server[me].until = (SAME_SPAN -> MAX(server[me].until, registry.row[m].until) : registry.row[m].until);
+	:: server[me].until = (SAME_LEASE -> MAX(server[me].until, registry.row[m].until) :
+			registry.row[m].until);
 		server[me].machine = m;
 		server[me].from = registry.row[m].from
 	:: true
@@ -238,11 +237,11 @@ inline answer()
 #define LATER(new_until)	MAX(registry.row[m].until, new_until)
 #endif
 
-inline give()
+inline grant_lease()
 {
 #if MACHINES > 1
 	if
-	:: registry.row[1 - m].token == TOKEN -> registry.row[1 - m].token = NOBODY
+	:: registry.row[1 - m].token == TOKEN -> registry.row[1 - m].token = NO_TOKEN
 	:: else
 	fi;
 #endif
@@ -255,23 +254,23 @@ inline give()
 }
 
 #ifdef EXPIRED_BY_CALLER
-#define IS_FREE(m)	(registry.row[m].until <= clock && registry.fence <= clock)
+#define IS_FREE(m)	(registry.row[m].until <= clock && registry.grace_until <= clock)
 #elif defined(NOT_EXPIRED)
-#define IS_FREE(m)	(registry.fence <= clock)
-#elif defined(FENCE_BY_CALLER)
-#define IS_FREE(m)	(registry.row[m].until <= clock && registry.fence <= clock && \
-	(registry.row[m].token == NOBODY || registry.row[m].until <= now))
+#define IS_FREE(m)	(registry.grace_until <= clock)
+#elif defined(GRACE_BY_CALLER)
+#define IS_FREE(m)	(registry.row[m].until <= clock && registry.grace_until <= clock && \
+	(registry.row[m].token == NO_TOKEN || registry.row[m].until <= now))
 #else
-#define IS_FREE(m)	(registry.row[m].until <= clock && registry.fence <= MIN(now, clock) && \
-	(registry.row[m].token == NOBODY || registry.row[m].until <= now))
+#define IS_FREE(m)	(registry.row[m].until <= clock && registry.grace_until <= MIN(now, clock) && \
+	(registry.row[m].token == NO_TOKEN || registry.row[m].until <= now))
 #endif
 
 #ifdef FROM_CLOCK
 #define FROM	BACK(MIN(now, clock), SKEW)
-#elif defined(FROM_BELOW_FENCE)
+#elif defined(FROM_IN_GRACE)
 #define FROM	MAX(registry.row[m].until, BACK(MIN(now, clock), SKEW))
 #else
-#define FROM	MAX(MAX(registry.row[m].until, registry.fence), BACK(MIN(now, clock), SKEW))
+#define FROM	MAX(MAX(registry.row[m].until, registry.grace_until), BACK(MIN(now, clock), SKEW))
 #endif
 
 inline claim()
@@ -282,11 +281,11 @@ inline claim()
 	:: m != NONE && registry.row[m].sound ->
 		new_from = registry.row[m].from;
 		new_until = NEW_UNTIL;
-		give();
+		grant_lease();
 		answer()
 	:: else ->
 		if
-		:: m != NONE -> registry.row[m].token = NOBODY
+		:: m != NONE -> registry.row[m].token = NO_TOKEN
 		:: else
 		fi;
 		if
@@ -297,21 +296,21 @@ inline claim()
 			:: last_holder > 0 && last_holder != me + 1 ->
 				reused = true;
 				reused_after_release = reused_after_release || released;
-				reused_after_fence = reused_after_fence || registry.fence > 0
+				reused_after_grace_period = reused_after_grace_period || registry.grace_until > 0
 			:: else
 			fi;
 			last_holder = me + 1;
 #endif
 			new_from = FROM;
 			new_until = NEW_UNTIL;
-			give();
+			grant_lease();
 			answer()
 #if MACHINES > 1
 		:: IS_FREE(1) ->
 			m = 1;
 			new_from = FROM;
 			new_until = NEW_UNTIL;
-			give();
+			grant_lease();
 			answer()
 #endif
 		:: else
@@ -322,7 +321,7 @@ inline claim()
 
 #ifdef ANY_CALLER
 #define IS_HELD	true
-#elif defined(ANY_SPAN)
+#elif defined(ANY_LEASE)
 #define IS_HELD	(registry.row[m].token == TOKEN)
 #else
 #define IS_HELD	(registry.row[m].token == TOKEN && registry.row[m].from == server[me].from)
@@ -345,7 +344,7 @@ inline renew()
 	:: registry.row[m].sound && IS_HELD ->
 		new_from = server[me].from;
 		new_until = NEW_UNTIL;
-		give();
+		grant_lease();
 		answer()
 	:: registry.row[m].sound && !IS_HELD
 	:: !registry.row[m].sound && IS_PROVEN ->
@@ -355,7 +354,7 @@ inline renew()
 #endif
 		new_from = server[me].from;
 		new_until = MAX(server[me].until, NEW_UNTIL);
-		give();
+		grant_lease();
 		answer()
 	:: !registry.row[m].sound && !IS_PROVEN ->
 #ifdef REACH
@@ -363,7 +362,7 @@ inline renew()
 #endif
 		registry.row[m].until = MAX(registry.row[m].until, server[me].until);
 		if
-		:: registry.row[m].token == TOKEN -> registry.row[m].token = NOBODY
+		:: registry.row[m].token == TOKEN -> registry.row[m].token = NO_TOKEN
 		:: else
 		fi
 	fi;
@@ -382,17 +381,17 @@ inline renew()
 	:: m != NONE && (registry.row[m].sound || IS_PROVEN) ->
 		new_from = registry.row[m].from;
 		new_until = NEW_UNTIL;
-		give();
+		grant_lease();
 		answer()
 	:: m != NONE && !registry.row[m].sound && !IS_PROVEN ->
-		registry.row[m].token = NOBODY
+		registry.row[m].token = NO_TOKEN
 	fi;
 	leave_registry()
 }
 
 #endif
 
-/* The server has no span any more, and its next run has another token. */
+/* The server has no lease any more, and its next run has another token. */
 inline crash()
 {
 	stops++;
@@ -402,7 +401,7 @@ inline crash()
 	server[me].starts++
 }
 
-/* What was issued is below the end. */
+/* All IDs that were issued are below the end. */
 inline stop()
 {
 	leaving_token = TOKEN;
@@ -419,7 +418,7 @@ inline stop()
 	crash()
 }
 
-/* An ID of the span; see snowflake.pml. */
+/* An ID of the lease; see generator.pml. */
 inline issue()
 {
 	if
@@ -446,20 +445,20 @@ end:
 	do
 	:: atomic { claim() }
 	:: atomic {
-			HAS_SPAN;
+			HAS_LEASE;
 			renew()
 		}
 	:: atomic {
-			HAS_SPAN && (watched == NONE -> server[me].machine == 0 : HAS_WATCHED && issuer != me);
+			HAS_LEASE && (watched == NONE -> server[me].machine == 0 : HAS_WATCHED && issuer != me);
 			issue()
 		}
 #if STOPS > 0
 	:: atomic {
-			HAS_SPAN && stops < STOPS && leaving_token == NOBODY;
+			HAS_LEASE && stops < STOPS && leaving_token == NO_TOKEN;
 			stop()
 		}
 	:: atomic {
-			HAS_SPAN && stops < STOPS;
+			HAS_LEASE && stops < STOPS;
 			crash()
 		}
 #endif
@@ -478,7 +477,7 @@ inline copy(from_, to_)
 	to_.row[1].until = from_.row[1].until;
 	to_.row[1].sound = from_.row[1].sound;
 #endif
-	to_.fence = from_.fence
+	to_.grace_until = from_.grace_until
 }
 
 #ifdef RELEASE_OF_MACHINE
@@ -491,8 +490,9 @@ inline release(m)
 {
 	if
 	:: IS_LEAVING(m) ->
-		registry.row[m].token = NOBODY;
-		registry.row[m].until = MAX(registry.row[m].from, MIN(leaving_end, MAX(registry.row[m].until, registry.fence)));
+		registry.row[m].token = NO_TOKEN;
+		registry.row[m].until = MAX(registry.row[m].from,
+			MIN(leaving_end, MAX(registry.row[m].until, registry.grace_until)));
 #ifdef REACH
 		released = true
 #endif
@@ -510,18 +510,18 @@ end:
 		}
 #if STOPS > 0
 	:: d_step {						/* a release comes to the registry */
-			leaving_token != NOBODY;
+			leaving_token != NO_TOKEN;
 			release(0);
 #if MACHINES > 1
 			release(1);
 #endif
-			leaving_token = NOBODY;
+			leaving_token = NO_TOKEN;
 			leaving_machine = 0;
 			leaving_end = 0
 		}
 #endif
 #if MOVES > 0
-	:: d_step {						/* the standby receives what there is */
+	:: d_step {						/* the standby receives the current state */
 			moves < MOVES;
 			copy(registry, standby)
 		}
@@ -531,13 +531,13 @@ end:
 			copy(standby, registry);
 			moved = true;
 			if
-			:: moves == MOVES -> copy(nothing, standby)	/* lest states differ by it */
+			:: moves == MOVES -> copy(nothing, standby)	/* states do not differ by it */
 			:: else
 			fi
 		}
 #endif
 #if REMAKES > 0
-	:: d_step {						/* the registry is dropped and made again */
+	:: d_step {						/* the registry is dropped and created again */
 			!remade;
 			remade = true;
 			copy(nothing, registry);

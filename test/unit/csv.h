@@ -1,8 +1,8 @@
 /*
  * csv.h
- *	  Tables of published values, in test/vectors, row by row.
+ *	  Reading the tables of published values in test/vectors.
  *
- * Paths are those of a program that runs in the top directory of the project.
+ * Paths are relative to the top directory of the project, where the tests run.
  */
 #ifndef SF_CSV_H
 #define SF_CSV_H
@@ -11,7 +11,7 @@
 
 #define MAX_COLUMNS 12
 
-/* Cuts a line at its commas; returns how many columns it has. */
+/* Cuts a line at its commas and returns the number of columns. */
 static inline int
 split(char *line, char *columns[MAX_COLUMNS])
 {
@@ -30,8 +30,8 @@ split(char *line, char *columns[MAX_COLUMNS])
 }
 
 /*
- * Calls check_row for each row behind the header, which has so many columns; returns
- * the number of rows.
+ * Calls check_row for each row after the header.  Each row must have count columns.
+ * Returns the number of rows.
  */
 static inline int
 for_each_row(const char *path, int count, void (*check_row) (char *columns[MAX_COLUMNS]))

@@ -51,7 +51,7 @@ is_text(const char *got, const char *expected, const char *name)
 	return false;
 }
 
-/* The last line of a test program: return done_testing(); */
+/* Reports the number of checks; a test program ends with return done_testing(). */
 static inline int
 done_testing(void)
 {
@@ -59,7 +59,7 @@ done_testing(void)
 	return tap_failures > 0;
 }
 
-/* Random numbers, the same in each run (xorshift64*). */
+/* Pseudorandom numbers, which are the same in each run (xorshift64*). */
 static inline uint64_t
 random_number(void)
 {

@@ -1,7 +1,6 @@
 /*
  * test_base32.c
- *	  IDs as text: values that others have published, texts that are none, and that
- *	  texts sort as numbers do.
+ *	  IDs as text: published values, invalid texts, and the order of texts.
  */
 #include "base32.h"
 #include "tap.h"
@@ -91,7 +90,7 @@ test_bad(void)
 	}
 }
 
-/* Every byte that is no digit and no look-alike of one is refused. */
+/* Every byte that is neither a digit nor a look-alike of one is refused. */
 static void
 test_alphabet(void)
 {
@@ -107,7 +106,8 @@ test_alphabet(void)
 		text[6] = (char) byte;
 		accepted += sf_base32_decode(text, SF_BASE32_LENGTH, &number, &overflow, &error);
 	}
-	is_int(accepted, 10 + 2 * 25, "bytes that are digits: decimal ones, and the letters but u in either case");
+	is_int(accepted, 10 + 2 * 25,
+		   "bytes that are digits: decimal ones, and all letters except u in either case");
 }
 
 static void
@@ -133,8 +133,8 @@ test_random(void)
 		if ((strcmp(text_a, text_b) < 0) != (a < b))
 			disordered++;
 	}
-	is_int(wrong, 0, "random numbers come back");
-	is_int(disordered, 0, "and their texts sort as they do");
+	is_int(wrong, 0, "random numbers are encoded and decoded");
+	is_int(disordered, 0, "and their texts sort as the numbers do");
 }
 
 int

@@ -1,6 +1,6 @@
 /*
  * test_instant.c
- *	  Instants and spans: published values, round trips, bad input.
+ *	  Instants and durations: published values, round trips, bad input.
  */
 #include "instant.h"
 #include "tap.h"
@@ -8,7 +8,7 @@
 static void
 test_instants(void)
 {
-	/* Unix seconds by date -u -d TEXT +%s */
+	/* The seconds since 1970 are from date -u -d TEXT +%s. */
 	static const struct
 	{
 		const char *text;
@@ -64,7 +64,7 @@ test_bad_instants(void)
 	}
 }
 
-/* Each day of 800 years: two eras, so that each kind of century is met. */
+/* Each day of 800 years, which is two eras, so that each kind of century occurs. */
 static void
 test_round_trip(void)
 {
@@ -85,7 +85,7 @@ test_round_trip(void)
 }
 
 static void
-test_spans(void)
+test_durations(void)
 {
 	static const struct
 	{
@@ -127,16 +127,16 @@ test_spans(void)
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 	{
-		int64_t		span = 0;
+		int64_t		duration = 0;
 
-		ok(sf_duration_parse(values[i].text, strlen(values[i].text), &span) == values[i].status,
-		   "status of span \"%s\"", values[i].text);
-		is_int(span, values[i].us, values[i].text);
+		ok(sf_duration_parse(values[i].text, strlen(values[i].text), &duration) == values[i].status,
+		   "status of duration \"%s\"", values[i].text);
+		is_int(duration, values[i].us, values[i].text);
 	}
 }
 
 static void
-test_span_format(void)
+test_duration_format(void)
 {
 	char		text[SF_INSTANT_TEXT_SIZE];
 
@@ -156,7 +156,7 @@ main(void)
 	test_instants();
 	test_bad_instants();
 	test_round_trip();
-	test_spans();
-	test_span_format();
+	test_durations();
+	test_duration_format();
 	return done_testing();
 }

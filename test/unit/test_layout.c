@@ -21,7 +21,7 @@ layout_of(const char *text)
 	return layout;
 }
 
-/* Against the table of the README, not against the definitions. */
+/* The expected values are those of the table in the docs, not of the definitions. */
 static void
 test_presets(void)
 {
@@ -148,13 +148,13 @@ test_bad_definitions(void)
 	}
 }
 
-/* What just fits must be taken. */
+/* The largest layouts that fit must be accepted. */
 static void
 test_limits(void)
 {
 	SfLayout	layout = layout_of("epoch=1970-01-01 tick=1us timestamp=63");
 
-	/* 2^63 - 1 us after 1970: within timestamptz, by 29 years */
+	/* 2^63 - 1 us after 1970 is within timestamptz, by 29 years. */
 	is_int(sf_layout_tick_start(&layout, sf_layout_last_tick(&layout)) - SF_UNIX_EPOCH,
 		   INT64_MAX, "63 bits of microseconds since 1970");
 	is_int(sf_layout_last_id(&layout), INT64_MAX, "whose last ID is the last bigint");
@@ -188,7 +188,7 @@ test_ticks(void)
 	is_int(sf_layout_tick_floor(&layout, INT64_MIN), INT64_MIN / 10 - 1, "floor of -infinity");
 	is_int(sf_layout_tick_ceil(&layout, INT64_MIN), INT64_MIN / 10, "ceil of -infinity");
 
-	/* The distance of infinity to an epoch before 2000 is beyond int64. */
+	/* The distance of infinity to an epoch before 2000 does not fit an int64. */
 	layout = layout_of("epoch=1970-01-01 tick=1us timestamp=63");
 	is_int(sf_layout_tick_floor(&layout, INT64_MAX), INT64_MAX, "floor saturates");
 	is_int(sf_layout_tick_ceil(&layout, INT64_MAX), INT64_MAX, "ceil saturates");
@@ -197,7 +197,7 @@ test_ticks(void)
 	is_int(sf_layout_tick_ceil(&layout, INT64_MIN), INT64_MIN, "ceil saturates below");
 }
 
-/* A random number of random size, so that small ones are met as well. */
+/* A random number of a random size, so that small numbers occur as well. */
 static uint64_t
 random_sized(int bits)
 {
@@ -238,7 +238,7 @@ test_compose(void)
 	}
 }
 
-/* (id >= boundary(t)) == (time(id) >= t), but for an id of INT64_MAX. */
+/* The rule is (id >= boundary(t)) == (time(id) >= t), except for an ID of INT64_MAX. */
 static int
 wrong_sides(const SfLayout *layout, SfInstant instant)
 {
@@ -313,11 +313,11 @@ test_width(void)
 	   width == sf_layout_boundary(&layout, layout.epoch + INT64_C(86400000000)),
 	   "width of a day after the epoch");
 	width = 42;
-	ok(!sf_layout_width(&layout, -1, &width) && width == 42, "no width of a negative span");
+	ok(!sf_layout_width(&layout, -1, &width) && width == 42, "no width of a negative duration");
 	ok(sf_layout_width(&layout, (INT64_C(1) << 41) * 1000 - 1000, &width), "width of all but one tick");
 	width = 42;
 	ok(!sf_layout_width(&layout, (INT64_C(1) << 41) * 1000, &width) && width == 42, "none of more");
-	ok(!sf_layout_width(&layout, INT64_MAX, &width) && width == 42, "none of the longest span");
+	ok(!sf_layout_width(&layout, INT64_MAX, &width) && width == 42, "none of the longest duration");
 }
 
 int

@@ -1,6 +1,6 @@
 /*
  * test_sequence_range.c
- *	  Sequence ranges: what is one, what is not, and why.
+ *	  Sequence ranges: valid texts, and the errors of invalid ones.
  */
 #include "sequence_range.h"
 #include "tap.h"

@@ -1,7 +1,7 @@
 /*
  * test_sno.c
- *	  IDs of 80 bits: values that the Go library printed, texts that are none, the
- *	  order of IDs, of their texts and of their sort keys, and distances.
+ *	  IDs of 80 bits: values that the Go library printed, invalid texts, the order of
+ *	  IDs, of their texts and of their sort keys, and distances.
  */
 #include <stdlib.h>
 
@@ -61,7 +61,7 @@ sign(int number)
 	return (number > 0) - (number < 0);
 }
 
-/* Whether the sort key with some reference is in the order of two IDs. */
+/* Whether the sort keys of two IDs, with some reference, are in the order of the IDs. */
 static bool
 sorts(SfSno a, SfSno b, SfSno reference)
 {
@@ -103,7 +103,7 @@ check_accepts(char *columns[MAX_COLUMNS])
 		ok(equal(id, from_hex(columns[2])), "is %s", columns[2]);
 }
 
-/* Each byte at each place of a text is taken if it is of the alphabet, and not else. */
+/* Each byte at each place of a text is accepted exactly if it is in the alphabet. */
 static void
 test_alphabet(void)
 {
@@ -120,7 +120,7 @@ test_alphabet(void)
 			text[place] = (char) byte;
 			wrong += sf_sno_from_text(text, &id) != valid;
 		}
-	is_int(wrong, 0, "bytes that are taken, and should not be, or are not, and should");
+	is_int(wrong, 0, "bytes that are wrongly accepted or refused");
 }
 
 static SfSno
@@ -144,12 +144,12 @@ test_random(void)
 		wrong += !sf_sno_from_text(text, &read) || !equal(read, id) ||
 			!equal(sf_sno_compose(sf_sno_decompose(&id)), id);
 	}
-	is_int(wrong, 0, "random IDs that are not the same by way of their text and their fields");
+	is_int(wrong, 0, "random IDs that their text or their fields do not reproduce");
 }
 
 /*
- * IDs that are near each other, in any of their fields, by a reference that is near
- * them too; and IDs of the reference's partition never have the same key.
+ * Two IDs and a reference that are near each other, in any of their fields.  The keys are in
+ * the order of the IDs, and different IDs of the reference's partition have different keys.
  */
 static void
 test_sort_key(void)
@@ -190,7 +190,7 @@ test_sort_key(void)
 	is_int(same, 0, "pairs of the reference's partition with one sort key");
 }
 
-/* Distances add up, and are exact where a double is. */
+/* Distances add up, and are exact if a double can represent them. */
 static void
 test_distance(void)
 {

@@ -1,8 +1,8 @@
 /*
  * test_vectors.c
- *	  IDs that others published, in test/vectors, taken apart and composed again.
+ *	  The published IDs in test/vectors, decoded and composed again.
  *
- * Runs in the top directory of the project.
+ * The test runs in the top directory of the project.
  */
 #include <stdlib.h>
 

@@ -1,16 +1,17 @@
-# Makes one litmus test for herd7 of one condition of a .test file: -v form=llsc or lse, -v number= of the
-# condition, -v without= the name of a barrier that is left out, or nothing.
+# Makes one litmus test for herd7 of one condition of a .test file: -v form=llsc or lse,
+# -v number= of the condition, -v without= the name of a barrier that is left out, or nothing.
 #
 # What PostgreSQL's primitives are on AArch64: plain accesses are LDR and STR;
-# pg_read_barrier is DMB ISHLD; pg_write_barrier is DMB ISHST, the weakest that it may be
-# (compilers emit DMB ISH); a compare-and-swap, an addition and an exchange are LDAXR and STLXR,
-# or one instruction of LSE.  A swap that fails ends its process, and so does an exclusive store that
-# fails: the loop that it is in begins again.  A process that comes to its end has
-# done=1.
+# pg_read_barrier is DMB ISHLD; pg_memory_barrier is DMB ISH; pg_write_barrier is DMB ISHST,
+# the weakest that it may be (compilers emit DMB ISH); a compare-and-swap, an addition and an
+# exchange are LDAXR and STLXR, or one instruction of LSE.  A swap that fails ends its process,
+# and so does an exclusive store that fails: the loop that it is in begins again.  A process that
+# comes to its end has done=1.  stop_issuing and resume_issuing are the functions of
+# state/generator_state.c, each with a barrier of its name.
 
 function emit(text) { code[process, ++lines[process]] = text }
 
-# The register of a name, which is made where there is none.
+# The register of a name, a new one for a new name.
 function register(name) {
 	if (!((process, name) in registers)) {
 		registers[process, name] = values[process]++
@@ -21,7 +22,7 @@ function register(name) {
 
 function address(cell) { return "[X" (20 + cells[cell]) "]" }
 
-# A register with a number, or with what a name holds.
+# A register with a number, or the one of a name.
 function operand(value) {
 	if (value !~ /^[0-9]+$/)
 		return register(value)
@@ -89,9 +90,9 @@ function end() {
 	process = ""
 }
 
-function include(file, leased,	line, words) {
+function include(file, taken,	line, words) {
 	while ((getline line < (directory "/" file)) > 0) {
-		sub(/LEASED/, leased, line)
+		sub(/TAKEN/, taken, line)
 		if (split(line, words) > 0)
 			step(words[1], words[2], words[3], words[4])
 	}
@@ -118,7 +119,14 @@ function step(word, first, second, third) {
 		barrier(first, "ISHLD")
 	else if (word == "write_barrier")
 		barrier(first, "ISHST")
-	else {
+	else if (word == "stop_issuing") {
+		step("write", "reserved_until", 0)
+		barrier("stop_issuing", "ISH")
+	} else if (word == "resume_issuing") {
+		step("add", "generation")
+		barrier("resume_issuing", "ISHST")
+		step("write", "reserved_until", first)
+	} else {
 		print FILENAME ": what is " word "?" > "/dev/stderr"
 		exit 1
 	}

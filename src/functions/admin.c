@@ -1,0 +1,137 @@
+/*
+ * admin.c
+ *	  SQL functions for administrators: accept a clock or a layout, set the floor.
+ *
+ * By default only superusers may call these functions.  Each call is logged.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "generator/clock.h"
+#include "core/reservation.h"
+#include "state/change.h"
+#include "state/origin.h"
+#include "state/shared.h"
+
+PG_FUNCTION_INFO_V1(snowflake_accept_clock);
+PG_FUNCTION_INFO_V1(snowflake_accept_layout);
+PG_FUNCTION_INFO_V1(snowflake_set_floor);
+PG_FUNCTION_INFO_V1(sno_set_floor);
+
+Datum
+snowflake_accept_layout(PG_FUNCTION_ARGS)
+{
+	char	   *before;
+
+	PreventCommandDuringRecovery("snowflake_accept_layout()");
+	if (sf_origin_create(SF_GENERATOR_BIGINT, sf_layout_in_force(), true, &before))
+		ereport(LOG,
+				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
+					   sf_layout_in_force_text()),
+				before ? errdetail("The layout before was \"%s\".", before) : 0);
+	PG_RETURN_VOID();
+}
+
+Datum
+snowflake_accept_clock(PG_FUNCTION_ARGS)
+{
+	int64		jump = sf_clock_accept(sf_shared_required());
+
+	ereport(LOG,
+			errmsg("the clock was accepted for Snowflake IDs, after a jump of %lld ms",
+				   (long long) (jump / 1000)));
+	PG_RETURN_VOID();
+}
+
+/*
+ * Raises datetime_field_overflow for an instant outside of the layout, and for one
+ * before 1970, which the origin cannot hold.
+ */
+static void
+check_instant(SfGenerator *generator, TimestampTz instant)
+{
+	int64		tick = sf_layout_tick_ceil(&generator->layout, instant);
+
+	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
+		(uint64) tick > sf_generator_last_tick(generator))
+		ereport(ERROR,
+				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				errmsg("the floor of %s IDs must be within the layout",
+					   sf_generator_name(generator)),
+				generator->kind == SF_GENERATOR_BIGINT ?
+				errdetail("The layout is that of snowflake.layout, \"%s\".",
+						  generator->layout_text) : 0);
+}
+
+static void
+report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz instant,
+						 SfFloorChange why)
+{
+	uint64		lease_start = pg_atomic_read_u64(&generator->lease_start);
+
+	switch (why)
+	{
+		case SF_FLOOR_CHANGED:
+			break;
+		case SF_FLOOR_TOO_NEAR:
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("the generator of %s IDs is not ahead of %s by more than a server reserves",
+						   sf_generator_name(generator), timestamptz_to_str(instant)),
+					errdetail("A server reserves a second, or two ticks."));
+			break;
+		case SF_FLOOR_BEFORE_LEASE:
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("the floor of %s IDs must not be before the lease of this server",
+						   sf_generator_name(generator)),
+					errdetail("The lease begins at %s.",
+							  timestamptz_to_str(sf_generator_time(generator, lease_start))));
+			break;
+		case SF_FLOOR_CLOSED:
+			sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	}
+}
+
+static void
+set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
+{
+	TimestampTz instant;
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[kind];
+	RepOriginId origin;
+	SfFloorChange change;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				errmsg("argument \"%s\" must not be null", "instant"));
+	instant = PG_GETARG_TIMESTAMPTZ(0);
+	check_instant(generator, instant);
+	(void) sf_origin_find(generator, true, &origin);
+	change = sf_change_floor(generator, origin, instant);
+	sf_origin_release(origin);
+	report_floor_not_changed(shared, generator, instant, change);
+	ereport(LOG,
+			errmsg("the floor of %s IDs was set to %s",
+				   sf_generator_name(generator), timestamptz_to_str(instant)));
+}
+
+Datum
+snowflake_set_floor(PG_FUNCTION_ARGS)
+{
+	PreventCommandDuringRecovery("snowflake_set_floor()");
+	set_floor(SF_GENERATOR_BIGINT, fcinfo);
+	PG_RETURN_VOID();
+}
+
+Datum
+sno_set_floor(PG_FUNCTION_ARGS)
+{
+	PreventCommandDuringRecovery("sno_set_floor()");
+	set_floor(SF_GENERATOR_SNO, fcinfo);
+	PG_RETURN_VOID();
+}

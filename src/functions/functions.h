@@ -1,0 +1,17 @@
+/*
+ * functions.h
+ *	  SQL functions that pushdown/match.c recognizes by their address.
+ */
+#ifndef SF_FUNCTIONS_H
+#define SF_FUNCTIONS_H
+
+#include "postgres.h"
+#include "fmgr.h"
+
+extern PGDLLEXPORT Datum snowflake_timestamp(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum snowflake_boundary(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum snowflake_next_instant(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sno_timestamp(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sno_boundary(PG_FUNCTION_ARGS);
+
+#endif							/* SF_FUNCTIONS_H */

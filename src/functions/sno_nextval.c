@@ -1,0 +1,102 @@
+/*
+ * sno_nextval.c
+ *	  SQL functions that issue IDs of type sno.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "generator/generator.h"
+#include "generator/machine_id.h"
+#include "functions/nextval.h"
+#include "functions/result_row.h"
+#include "functions/sno_type.h"
+#include "functions/sno_argument.h"
+
+PG_FUNCTION_INFO_V1(sno_nextval);
+PG_FUNCTION_INFO_V1(sno_nextvals);
+PG_FUNCTION_INFO_V1(sno_at);
+PG_FUNCTION_INFO_V1(sno_snapshot);
+
+Datum
+sno_nextval(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 0)));
+}
+
+/* Issue one ID of sno_nextvals(), whose second argument is the metabyte. */
+static Datum
+next_of_set(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 1)));
+}
+
+Datum
+sno_nextvals(PG_FUNCTION_ARGS)
+{
+	return sf_nextval_set(fcinfo, next_of_set);
+}
+
+/*
+ * Returns an ID with the time that the caller gives.  The session counts the sequence number,
+ * within the server's range; the clock and other sessions have no influence.  The partition is
+ * that of sno_nextval(), and this function fixes it as well.
+ */
+Datum
+sno_at(PG_FUNCTION_ARGS)
+{
+	static uint32 counter = 0;
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
+	SfSequenceRange range = sf_sequence_range_within(&sf_sno_layout, generator->range);
+	SfSnoFields fields;
+	uint32		partition;
+
+	PreventCommandDuringRecovery("sno_at()");
+	fields.units = sf_units_argument(fcinfo, 0);
+	fields.metabyte = sf_metabyte_argument(fcinfo, 1);
+	fields.tick_tock = false;
+	partition = sf_machine_id(shared, SF_GENERATOR_SNO);
+	if (partition == SF_MACHINE_ID_NOT_PINNED)
+		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	fields.partition = (uint16) partition;
+	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
+	PG_RETURN_SNO(sf_sno_compose(fields));
+}
+
+static Datum
+tick_datum(const SfGenerator *generator, uint64 tick)
+{
+	return TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, tick));
+}
+
+/*
+ * The state of the generator.  While other sessions issue IDs, the columns can be of slightly
+ * different moments.
+ */
+Datum
+sno_snapshot(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
+	SfSequenceRange range = sf_sequence_range_within(&generator->layout, generator->range);
+	uint32		partition = pg_atomic_read_u32(&generator->machine_id);
+	uint64		position = sf_generator_position(generator);
+	Datum		values[8];
+	bool		nulls[8] = {false};
+
+	values[0] = Int32GetDatum((int32) partition);
+	nulls[0] = partition == SF_MACHINE_ID_NOT_PINNED;
+	values[1] = Int32GetDatum((int32) range.min);
+	values[2] = Int32GetDatum((int32) range.max);
+	nulls[3] = nulls[5] = position == 0;
+	values[3] = Int32GetDatum((int32) sf_position_sequence(&generator->layout, position - 1));
+	values[4] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[5] = tick_datum(generator, sf_position_tick(&generator->layout, position - 1));
+	nulls[6] = pg_atomic_read_u64(&generator->wall_safe) == 0;
+	values[6] = tick_datum(generator, pg_atomic_read_u64(&generator->wall_safe));
+	values[7] = Int64GetDatum((int64) pg_atomic_read_u32(&generator->drifts));
+	PG_RETURN_DATUM(sf_row(fcinfo, values, nulls));
+}

@@ -1,0 +1,146 @@
+/*
+ * clock.c
+ *	  Checks the wall clock for jumps forward and steps back.
+ *
+ * A clock that is set to a wrong year for a moment would move the generators
+ * there, and when it is correct again callers would wait for years.  So the wall
+ * clock is compared with the clock that counts from the boot of the machine,
+ * and that is never set: their difference is constant, except for corrections of the
+ * wall clock.  Shared memory keeps the greatest difference that was accepted, at
+ * first that of the start of the server.  A difference that exceeds it by more than
+ * snowflake.max_clock_step is refused until an administrator accepts it; any
+ * other that exceeds it is the new greatest.  Steps back do not change it, so that
+ * a clock may return to where it was.
+ *
+ * A jump that moves the generator no further than max_clock_step is harmless, however
+ * far the clock jumped.  And a clock that would be behind the reservation by more than that,
+ * had it not jumped, was wrong before: so a clock that was behind when
+ * the server started may be corrected.
+ *
+ * The boot clock counts while the machine sleeps, but not while a hypervisor
+ * has paused it: the clock of a virtual machine that was paused for longer has to be
+ * accepted.
+ *
+ * Steps back are harmless, since batches start at the cursor, but callers may
+ * have to wait, so steps are counted and logged.  Shared memory keeps the latest
+ * reading, within LATEST_GRAIN.  A reading below it need not be a step back: it may have been
+ * taken before it, by a session that has not run since.  So a
+ * session reads the clock again after it has read the latest reading, and
+ * replaces that by a swap.  If the second reading is below it too, then the
+ * clock has stepped back in between, and of all sessions that notice it one succeeds with the swap.
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "clocks.h"
+#include "generator/clock.h"
+#include "log_limit.h"
+#include "settings.h"
+#include "state/shared.h"
+
+/* A difference that is greater by less is not worth a write to shared memory. */
+#define WORTH_KEEPING	10000	/* us */
+
+/* A reading that is later by less is not worth one either. */
+#define LATEST_GRAIN	1000	/* us */
+
+static bool
+is_too_far(int64 distance)
+{
+	return distance > (int64) sf_max_clock_step * 1000;
+}
+
+/* The time up to which the server has, or had, reserved. */
+static TimestampTz
+generator_end(SfGenerator *generator)
+{
+	TimestampTz safe = sf_layout_tick_start(&generator->layout, pg_atomic_read_u64(&generator->wall_safe));
+
+	return Max(sf_generator_time(generator, pg_atomic_read_u64(&generator->reserved_until)), safe);
+}
+
+static void
+report_jump(int64 jump)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the clock of this server has jumped forward by %lld.%03d s",
+				   (long long) (jump / USECS_PER_SEC), (int) (jump % USECS_PER_SEC / 1000)),
+			errdetail("No Snowflake ID is issued after a jump of more than snowflake.max_clock_step, %d ms.",
+					  sf_max_clock_step),
+			errhint("Set the clock right. If it is right, as after a pause of a virtual machine, accept it by \"SELECT snowflake_accept_clock()\"."));
+}
+
+static void
+report_regression(SfGenerator *generator, int64 step)
+{
+	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
+
+	ereport(LOG,
+			errmsg("the clock of this server has stepped back by %lld.%03d s",
+				   (long long) (step / USECS_PER_SEC), (int) (step % USECS_PER_SEC / 1000)),
+			sf_generator_has_phases(generator) ?
+			errdetail("No sno is repeated: they go on in the other phase, or wait where both have been used.") :
+			errdetail("No Snowflake ID is repeated: the next one has the time %s, and is issued when the clock is %d ms before it.",
+					  timestamptz_to_str(next), (int) (sf_generator_max_ahead(generator) / 1000)),
+			errhint("The view pg_stat_snowflake counts such steps; this message comes once a minute at most."),
+			errhidestmt(true), errhidecontext(true));
+}
+
+static void
+note_reading(SfGenerator *generator, TimestampTz now)
+{
+	uint64		latest = pg_atomic_read_u64(&generator->latest_clock);
+	bool		first = latest == SF_CLOCK_NOT_SEEN;
+	int64		step;
+
+	if (!first && now >= (TimestampTz) latest && now < (TimestampTz) latest + LATEST_GRAIN)
+		return;
+	pg_read_barrier();
+	now = GetCurrentTimestamp();
+	if (!pg_atomic_compare_exchange_u64(&generator->latest_clock, &latest, (uint64) now) ||
+		first || now >= (TimestampTz) latest)
+		return;
+	step = (TimestampTz) latest - now;
+	sf_counter_add(&generator->stats, SF_COUNTER_CLOCK_REGRESSIONS, 1);
+	sf_counter_raise(&generator->stats, SF_COUNTER_MAX_REGRESSION, (uint64) step);
+	if (sf_log_allowed(&generator->regression_logged))
+		report_regression(generator, step);
+}
+
+static void
+check_jump(SfGenerator *generator, TimestampTz now)
+{
+	int64		current = sf_clock_difference(now);
+	pg_atomic_uint64 *believed = &sf_shared_required()->clock_difference;
+	uint64		seen = pg_atomic_read_u64(believed);
+
+	for (;;)
+	{
+		int64		jump = current - (int64) seen;
+
+		if (jump <= WORTH_KEEPING)
+			return;
+		if (sf_max_clock_step > 0 && is_too_far(jump) &&
+			is_too_far(now - generator_end(generator)) && !is_too_far(generator_end(generator) - (now - jump)))
+			report_jump(jump);
+		if (pg_atomic_compare_exchange_u64(believed, &seen, (uint64) current))
+			return;
+	}
+}
+
+void
+sf_clock_check(SfGenerator *generator, TimestampTz now)
+{
+	check_jump(generator, now);
+	note_reading(generator, now);
+}
+
+int64
+sf_clock_accept(SfShared *shared)
+{
+	int64		current = sf_clock_difference(GetCurrentTimestamp());
+
+	return current - (int64) pg_atomic_exchange_u64(&shared->clock_difference, (uint64) current);
+}

@@ -1,0 +1,363 @@
+/*
+ * generator.c
+ *	  Issues Snowflake IDs in a session.
+ *
+ * A session holds a batch, a range of positions within one tick that no other session
+ * will ever use (core/batch.h).  It issues the batch by one reading of the clock and
+ * one addition for each ID; of shared memory it only reads a number that hardly ever
+ * changes.  The reading of the clock keeps the times of IDs true: a batch whose tick has
+ * passed, or is too far ahead because the clock was set back, is not used.
+ *
+ * The IDs of a session increase, because batches do: each starts at or
+ * above the cursor, and so above all earlier batches; and in a later tick if the
+ * machine ID has changed (state/change.c).  IDs of type sno increase within a phase
+ * (core/phase.h).
+ *
+ * If a batch cannot be used, take_batch takes another one.  It changes the
+ * state of the session in one place, when it has the batch: an error before that
+ * has no effect, and an error after it leaves a batch for the next call.  A batch
+ * that is not used up is lost with its tick.
+ *
+ * What a session may rely on while the generator changes is argued in state/change.c.
+ */
+#include "postgres.h"
+
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "state/reservation.h"
+#include "state/change.h"
+#include "generator/clock.h"
+#include "core/reservation.h"
+#include "generator/generator.h"
+#include "generator/machine_id.h"
+#include "generator/overflow.h"
+#include "settings.h"
+#include "state/shared.h"
+#include "generator/wait.h"
+
+/* The batch that this session holds of a generator. */
+typedef struct HeldBatch
+{
+	uint64		next;			/* the next ID; of a sno its sequence */
+	uint64		step;			/* from one ID to the next */
+	uint64		upper;			/* of a sno, without the metabyte */
+	uint32		left;			/* IDs not issued yet */
+	uint32		size;			/* positions asked for */
+	TimestampTz tick_start;
+	int64		tick_length;	/* us; 0 before the first batch */
+	uint32		generation;		/* of the generator, when it was taken */
+	SfGenerator *generator;		/* that it was taken from; valid if left > 0 */
+} HeldBatch;
+
+/* The state of a generator, as this session has read it. */
+typedef struct StateRead
+{
+	uint32		generation;
+	uint32		machine_id;
+	uint64		cursor;
+	uint64		reserved_until;
+	int64		allowance;		/* us that the next ID may be ahead of the
+								 * clock */
+} StateRead;
+
+static HeldBatch held_batches[SF_GENERATOR_COUNT];
+
+static int64 last_id = -1;		/* of bigint; -1 before the first */
+
+/*
+ * Whether the batch's tick has begun no more than one tick ago, and begins no
+ * more than max_ahead from now.
+ */
+static inline bool
+tick_is_current(const HeldBatch *held, TimestampTz now)
+{
+	int64		ahead = held->tick_start - now;
+
+	return ahead <= sf_generator_max_ahead(held->generator) && ahead > -held->tick_length;
+}
+
+/* The size of batch to ask for, from how the last one was used. */
+static uint32
+wanted_size(const HeldBatch *held, SfSequenceRange range, TimestampTz now)
+{
+	return sf_batch_size_next(held->size, held->left,
+							  now >= held->tick_start + held->tick_length,
+							  sf_batch_size_max(range));
+}
+
+static void
+hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state, const SfBatch *batch, uint32 size)
+{
+	const SfLayout *layout = &generator->layout;
+	uint32		sequence = sf_position_sequence(layout, batch->start);
+
+	if (generator->kind == SF_GENERATOR_SNO)
+	{
+		SfSnoFields fields = {
+			.units = batch->tick,
+			.tick_tock = sf_generator_phase_of(generator, state->cursor),
+			.partition = (uint16) state->machine_id,
+		};
+		SfSno		id = sf_sno_compose(fields);
+
+		held->upper = sf_sno_upper(&id);
+		held->next = sequence;
+		held->step = 1;
+	}
+	else
+	{
+		SfFields	fields = {.tick = batch->tick,.machine = state->machine_id,.sequence = sequence};
+
+		held->next = (uint64) sf_layout_compose(layout, fields);
+		held->step = UINT64CONST(1) << layout->sequence_shift;
+	}
+	held->left = (uint32) (batch->end - batch->start);
+	held->size = size;
+	held->tick_start = sf_layout_tick_start(layout, batch->tick);
+	held->tick_length = layout->tick_length;
+	held->generation = state->generation;
+	held->generator = generator;
+}
+
+static void
+count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *batch)
+{
+	sf_counter_add(&generator->stats, SF_COUNTER_BATCHES, 1);
+	sf_counter_add(&generator->stats, SF_COUNTER_IDS_ALLOCATED, (int64) (batch->end - batch->start));
+	if (sf_batch_ends_tick(terms, batch))
+		sf_overflow_count(generator, batch->tick);
+}
+
+static void
+report_exhausted(const SfGenerator *generator)
+{
+	TimestampTz end = sf_layout_tick_start(&generator->layout, sf_generator_last_tick(generator) + 1);
+
+	ereport(ERROR,
+			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+			generator->kind == SF_GENERATOR_SNO ?
+			errmsg("the timestamp bits of type sno are used up") :
+			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up",
+				   generator->layout_text),
+			errdetail("The layout's last tick ends at %s.", timestamptz_to_str(end)),
+			generator->kind == SF_GENERATOR_SNO ?
+			errhint("Check the clock of this server.") :
+			errhint("Check the clock of this server, or change snowflake.layout."));
+}
+
+/*
+ * The next free tick is not allowed yet: wait for it, unless the clock is behind and
+ * the generator can change its phase.  The clock is read again, after the cursor:
+ * a reading from before other sessions moved the cursor would look like a step back.
+ */
+static void
+wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *state, const SfBatch *batch)
+{
+	TimestampTz allowed = sf_layout_tick_start(&generator->layout, batch->tick) - state->allowance;
+	TimestampTz safe;
+
+	switch (sf_judge_clock(generator, state->cursor, GetCurrentTimestamp()))
+	{
+		case SF_STEP_BACK_NONE:
+			sf_wait_for_clock(generator, wait, allowed);
+			break;
+		case SF_STEP_BACK_WAIT:
+			if (pg_atomic_read_u64(&generator->cursor) != state->cursor)
+				break;			/* the phase was changed meanwhile */
+			safe = sf_layout_tick_start(&generator->layout, pg_atomic_read_u64(&generator->wall_safe) + 1);
+			sf_wait_for_clock(generator, wait, Min(allowed, safe));
+			break;
+		case SF_STEP_BACK_CHANGE:
+			if (!sf_change_phase(generator, state->cursor))
+				sf_wait_for_origin(generator, wait);
+			break;
+	}
+}
+
+typedef enum ReadResult
+{
+	STATE_READ,
+	NO_MACHINE_ID,				/* none is leased yet */
+	ORIGIN_LOCKED,				/* the generator cannot be opened now */
+} ReadResult;
+
+/*
+ * Read the state of the generator, and open it if that has not been done.  The generation is
+ * read first and reserved_until last (invariant 4).
+ *
+ * A change writes the generation after everything except reserved_until, and a reserved_until of
+ * 0 before everything.  The first barrier pairs with the addition to the generation: if the
+ * generation is the new one, so is everything that is read after it.  The second pairs with the one in
+ * sf_stop_issuing: if cursor or machine ID is the new one, reserved_until is not the old one.  Each
+ * is in a litmus test, see test/model/litmus.
+ */
+static ReadResult
+read_state(SfShared *shared, SfGenerator *generator, StateRead *state)
+{
+	state->generation = pg_atomic_read_u32(&generator->generation);
+	pg_read_barrier();
+	state->machine_id = sf_machine_id(shared, generator->kind);
+	if (state->machine_id == SF_MACHINE_ID_NOT_PINNED)
+		return NO_MACHINE_ID;
+	if (!sf_generator_open(generator))
+		return ORIGIN_LOCKED;
+	state->cursor = pg_atomic_read_u64(&generator->cursor);
+	if (state->cursor == SF_CURSOR_CLOSED)
+		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	pg_read_barrier();
+	state->reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+	return STATE_READ;
+}
+
+static void
+set_terms(SfBatchTerms *terms, const StateRead *state, TimestampTz now)
+{
+	terms->reserved_until = state->reserved_until;
+	terms->now_tick = sf_layout_tick_floor(terms->layout, now);
+	terms->last_allowed_tick = sf_layout_tick_floor(terms->layout, now + state->allowance);
+	if (sf_sequence_jitter > 0)
+		terms->jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state, 0, sf_sequence_jitter);
+}
+
+/*
+ * Take a batch, if the generator has not changed since its state was read.
+ *
+ * The barrier lets the generation be read after reserved_until, and pairs with the one in
+ * sf_resume_issuing: if reserved_until was the new one, so is the generation.  On
+ * machines that swap by exclusive loads and stores, the swap alone does not order the two.
+ */
+static bool
+swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch)
+{
+	uint64		cursor = state->cursor;
+
+	Assert(batch->start < batch->end && batch->end <= state->reserved_until);
+	Assert(batch->start >= sf_generator_position_of(generator, cursor));
+	if (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor,
+										sf_cursor(sf_generator_phase_of(generator, cursor), batch->end)))
+		return false;			/* another session was faster */
+	pg_read_barrier();
+	if (pg_atomic_read_u32(&generator->generation) != state->generation)
+		return false;			/* of the state before a change; the batch is
+								 * lost */
+	return true;
+}
+
+static void
+take_batch(SfGeneratorKind kind, TimestampTz now)
+{
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[kind];
+	HeldBatch  *held = &held_batches[kind];
+	SfWait		wait = {0};
+	SfBatchTerms terms = {.layout = &generator->layout};
+
+	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ? "sno_nextval()" : "snowflake_nextval()");
+	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
+	terms.last_tick = sf_generator_last_tick(generator);
+	terms.size = wanted_size(held, terms.range, now);
+
+	for (;; now = GetCurrentTimestamp())
+	{
+		StateRead	state;
+		SfBatch		batch;
+
+		CHECK_FOR_INTERRUPTS();
+		switch (read_state(shared, generator, &state))
+		{
+			case STATE_READ:
+				break;
+			case NO_MACHINE_ID:
+				sf_wait_for_lease(shared, generator, &wait);
+				continue;
+			case ORIGIN_LOCKED:
+				sf_wait_for_origin(generator, &wait);
+				continue;
+		}
+
+		/*
+		 * A reading from before a change over would take the other phase to
+		 * where the clock no longer is.
+		 */
+		if (sf_generator_has_phases(generator))
+			now = GetCurrentTimestamp();
+		sf_clock_check(generator, now);
+		state.allowance = sf_wait_allowance(generator, &wait, now);
+		set_terms(&terms, &state, now);
+
+		switch (sf_batch_next(&terms, sf_generator_position_of(generator, state.cursor), &batch))
+		{
+			case SF_BATCH_OK:
+				if (!swap_cursor(generator, &state, &batch))
+					break;
+				hold_batch(held, generator, &state, &batch, terms.size);
+				sf_wait_end(generator, &wait);
+				count_batch(generator, &terms, &batch);
+				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until) || sf_generator_doubts_origin(generator))
+					sf_reservation_extend_early(generator, terms.reserved_until, now);
+				return;
+			case SF_BATCH_AHEAD:
+				wait_or_change_phase(generator, &wait, &state, &batch);
+				break;
+			case SF_BATCH_NOT_RESERVED:
+				if (sf_generator_is_past_lease(generator, batch.tick))
+					sf_wait_for_lease(shared, generator, &wait);
+				else if (!sf_reservation_extend(generator, terms.reserved_until, now))
+					sf_wait_for_origin(generator, &wait);
+				break;
+			case SF_BATCH_EXHAUSTED:
+				if (sf_judge_clock(generator, state.cursor, now) == SF_STEP_BACK_NONE)
+					report_exhausted(generator);
+				wait_or_change_phase(generator, &wait, &state, &batch);
+				break;
+		}
+	}
+}
+
+/* What the next ID of a generator is made of. */
+static inline uint64
+issue(SfGeneratorKind kind)
+{
+	HeldBatch  *held = &held_batches[kind];
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		next;
+
+	if (unlikely(held->left == 0 || !tick_is_current(held, now) ||
+				 held->generation != pg_atomic_read_u32(&held->generator->generation)))
+		take_batch(kind, now);
+	Assert(held->left > 0);
+	held->left--;
+	next = held->next;
+	held->next += held->step;
+	return next;
+}
+
+int64
+sf_next_id(void)
+{
+	last_id = (int64) issue(SF_GENERATOR_BIGINT);
+	return last_id;
+}
+
+void
+sf_forget_last_id(void)
+{
+	last_id = -1;
+}
+
+bool
+sf_last_id(int64 *id)
+{
+	*id = last_id;
+	return last_id >= 0;
+}
+
+SfSno
+sf_next_sno(uint8 metabyte)
+{
+	uint16		sequence = (uint16) issue(SF_GENERATOR_SNO);
+
+	return sf_sno_of(held_batches[SF_GENERATOR_SNO].upper | (uint64) metabyte << 16, sequence);
+}

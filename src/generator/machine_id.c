@@ -1,0 +1,151 @@
+/*
+ * machine_id.c
+ *	  The machine ID of this server.
+ *
+ * A reload reaches the sessions of a server one by one.  If two servers exchanged
+ * their machine IDs by a reload, each would for a moment have sessions that
+ * still issue IDs with the number that the other server has by then.  So the first
+ * use in a run of the server fixes the number, and a restart changes it.
+ *
+ * If a registry grants leases to this server, the registry worker writes the numbers
+ * (state/change.c), and the configured number is the one that it asks for.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+
+#include "state/postmaster_memory.h"
+#include "generator/machine_id.h"
+#include "settings.h"
+
+int
+sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind)
+{
+	uint32		pinned = pg_atomic_read_u32(&shared->generators[kind].machine_id);
+
+	return pinned == SF_MACHINE_ID_NOT_PINNED ? SF_MACHINE_ID_UNSET : (int) pinned;
+}
+
+/*
+ * What is configured: by the postmaster, or where the library was not preloaded and it knows
+ * nothing of it, by this session, which has the configuration file of when its statement
+ * began.
+ */
+int
+sf_configured_machine_id(SfShared *shared)
+{
+	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_machine_id) : sf_settings_machine_id;
+}
+
+static int
+partition_setting(SfShared *shared)
+{
+	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_sno_partition) : sf_settings_sno_partition;
+}
+
+static void
+report_unset(const SfGenerator *generator)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("snowflake.machine_id is not set"),
+			errdetail("Each server that issues Snowflake IDs needs a number of its own, 0 to %lld in the layout \"%s\".",
+					  (long long) sf_field_max(generator->layout.machine_bits), generator->layout_text),
+			errhint("Set it by \"ALTER SYSTEM SET snowflake.machine_id = N\" and \"SELECT pg_reload_conf()\"."));
+}
+
+/*
+ * Fix a number that is not pinned yet.  The first session decides: what is kept over a crash of
+ * a process (state/postmaster_memory.c) has its number, and on failure the swap returns it.
+ */
+static uint32
+pin(SfGenerator *generator, uint32 configured)
+{
+	uint32		number = sf_postmaster_pin_machine_id(generator->kind, configured);
+	uint32		pinned = SF_MACHINE_ID_NOT_PINNED;
+
+	if (pg_atomic_compare_exchange_u32(&generator->machine_id, &pinned, number))
+		return number;
+	return pinned;
+}
+
+static uint32
+bigint_machine_id(SfShared *shared)
+{
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
+	int			configured = sf_configured_machine_id(shared);
+
+	sf_settings_fit(&generator->layout, generator->layout_text, generator->range, configured, ERROR);
+	if (generator->leased)
+		return SF_MACHINE_ID_NOT_PINNED;
+	if (generator->layout.machine_bits == 0)
+		return 0;
+	if (configured == SF_MACHINE_ID_UNSET)
+		report_unset(generator);
+	return pin(generator, (uint32) configured);
+}
+
+static void
+report_no_partition(int machine_id, const char *hint)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("machine ID %d is no partition of type sno", machine_id),
+			errdetail("Partitions are 0 to %d.", PG_UINT16_MAX),
+			errhint("%s", hint));
+}
+
+static uint32
+configured_sno_partition(SfShared *shared)
+{
+	int			partition = partition_setting(shared);
+
+	if (partition == SF_MACHINE_ID_UNSET)
+		partition = sf_machine_id_in_use(shared, SF_GENERATOR_BIGINT);
+	if (partition == SF_MACHINE_ID_UNSET)
+		partition = sf_configured_machine_id(shared);
+	if (partition == SF_MACHINE_ID_UNSET)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("neither snowflake.sno_partition nor snowflake.machine_id is set"),
+				errdetail("Each server that issues IDs of type sno needs a number of its own, 0 to %d.", PG_UINT16_MAX),
+				errhint("Set it by \"ALTER SYSTEM SET snowflake.sno_partition = N\" and \"SELECT pg_reload_conf()\"."));
+	if (partition > PG_UINT16_MAX)
+		report_no_partition(partition, "Set snowflake.sno_partition.");
+	return (uint32) partition;
+}
+
+/* The partition is the machine ID, and nothing else: that is what is leased. */
+static uint32
+leased_sno_partition(SfShared *shared, uint32 leased)
+{
+	int			partition = partition_setting(shared);
+
+	if (partition != SF_MACHINE_ID_UNSET)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("snowflake.sno_partition cannot be set together with snowflake.registry"),
+				errdetail("The registry leases machine IDs, which are the partitions."),
+				errhint("Remove snowflake.sno_partition from the configuration, and reload it."));
+	if (leased != SF_MACHINE_ID_NOT_PINNED && leased > PG_UINT16_MAX)
+		report_no_partition((int) leased, "IDs of type sno need a layout with at most 16 bits for the machine ID.");
+	return leased;
+}
+
+static uint32
+sno_partition(SfShared *shared)
+{
+	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared));
+}
+
+uint32
+sf_machine_id(SfShared *shared, SfGeneratorKind kind)
+{
+	uint32		pinned = pg_atomic_read_u32(&shared->generators[kind].machine_id);
+
+	if (kind == SF_GENERATOR_SNO && shared->generators[kind].leased)
+		return leased_sno_partition(shared, pinned);
+	if (pinned != SF_MACHINE_ID_NOT_PINNED)
+		return pinned;
+	return kind == SF_GENERATOR_SNO ? sno_partition(shared) : bigint_machine_id(shared);
+}

@@ -1,0 +1,30 @@
+/*
+ * machine.h
+ *	  The machine ID of this server.
+ */
+#ifndef SF_MACHINE_ID_H
+#define SF_MACHINE_ID_H
+
+#include "state/shared.h"
+
+/*
+ * The number of this server in the IDs of a generator: the machine ID, 0 where the layout
+ * has no bits for one; or the partition of IDs of type sno, which is
+ * snowflake.sno_partition, or where that is not set, the machine ID.  The first call of
+ * a server's run fixes it until the server is restarted.  With a registry it is that of
+ * the lease, SF_MACHINE_ID_NOT_PINNED before the first one, and another one when
+ * the generator's generation is.
+ *
+ * Raises object_not_in_prerequisite_state when snowflake.machine_id (for a sno: that and
+ * snowflake.sno_partition) is not set, invalid_parameter_value when the settings do
+ * not fit each other.
+ */
+extern uint32 sf_machine_id(SfShared *shared, SfGeneratorKind kind);
+
+/* The number that is in use, or SF_MACHINE_ID_UNSET if it is not fixed yet. */
+extern int	sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind);
+
+/* What snowflake.machine_id says, or SF_MACHINE_ID_UNSET. */
+extern int	sf_configured_machine_id(SfShared *shared);
+
+#endif							/* SF_MACHINE_ID_H */

@@ -1,0 +1,56 @@
+/*
+ * overflow.c
+ *	  Ticks whose sequence is used up.
+ *
+ * max_ahead is for a tick that is used up now and then.  If nine of ten ticks of a
+ * second are used up, callers are asking for more IDs than the
+ * layout has, and the administrator should know.
+ *
+ * Seconds are examined one after the other.  The session that first uses up a tick
+ * that lies a second or more after the beginning of the one looked at, judges it
+ * and begins the next.  So an overflow is noticed after two seconds at the latest.
+ * What other sessions count in the moment between may go to the wrong second, which does the
+ * message no harm.
+ */
+#include "postgres.h"
+
+#include "generator/overflow.h"
+
+static void
+report_overflow(SfGenerator *generator)
+{
+	SfSequenceRange range = sf_sequence_range_within(&generator->layout, generator->range);
+
+	ereport(LOG,
+			sf_generator_has_phases(generator) ?
+			errmsg("type sno has been at its limit for a second") :
+			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
+				   generator->layout_text),
+			errdetail("This server has %u IDs in each tick of %lld us. Callers who ask for more wait.",
+					  range.max - range.min + 1, (long long) generator->layout.tick_length),
+			sf_generator_has_phases(generator) ?
+			errhint("The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most.") :
+			errhint("A layout with more sequence bits has more IDs. The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most."),
+			errhidestmt(true), errhidecontext(true));
+}
+
+void
+sf_overflow_count(SfGenerator *generator, uint64 tick)
+{
+	uint64		second = USECS_PER_SEC / generator->layout.tick_length;
+	uint64		begin = pg_atomic_read_u64(&generator->overflow_begin);
+	uint64		used;
+
+	sf_counter_add(&generator->stats, SF_COUNTER_OVERFLOW_TICKS, 1);
+	pg_atomic_fetch_add_u64(&generator->overflow_ticks, 1);
+
+	/* It is before the beginning if the generator was moved backward. */
+	if (tick >= begin && tick < begin + second)
+		return;
+	if (!pg_atomic_compare_exchange_u64(&generator->overflow_begin, &begin, tick))
+		return;
+	used = pg_atomic_exchange_u64(&generator->overflow_ticks, 0);
+	if (tick > begin && used * 10 >= (tick - begin) * 9 &&
+		sf_log_allowed(&generator->overflow_logged))
+		report_overflow(generator);
+}

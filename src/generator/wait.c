@@ -1,0 +1,205 @@
+/*
+ * wait.c
+ *	  Waits for the clock, for a locked origin, and for the registry.
+ *
+ * How long a wait is, is measured on the monotonic clock; what it waits for is
+ * an instant of the wall clock, which may be set meanwhile.  So a wait is cut
+ * into slices, and the caller looks at the clock between them.
+ *
+ * A slice of a millisecond and more is a latch wait, which ends at once when
+ * the backend is interrupted.  Latches count in milliseconds, so what remains
+ * below one is slept through with the kernel's timer, which is off by about
+ * TIMER_SLACK; and what remains below that is spun away, with a look at the
+ * clock in each round.
+ *
+ * Callers that may run ahead of the clock (snowflake.max_ahead) do not wake as
+ * soon as they may go on, but when a quarter of their leeway is free again, at most
+ * MAX_SLACK later: so a server at its limit wakes its backends once every few
+ * ticks and not once a tick, and no ID is lost by it, because the ticks they
+ * slept through are still ahead of the clock.
+ *
+ * A session that sleeps must not lose to sessions that do not: callers that come again and again,
+ * with a max_wait of 0 for example, would find each tick as soon as it is free.  So a session that
+ * waits publishes until when (yield_until), and until then other sessions may be ahead of the clock
+ * by half of max_ahead only.  The other half is for sessions that have waited; among these, one that
+ * has lost once wakes in time.  No ID is lost by that, since the half is still ahead of the clock.
+ * A session that ends with an error lets its yield_until pass.  With a max_ahead of 0 there are no
+ * halves.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+
+#include "settings.h"
+#include "clocks.h"
+#include "generator/wait.h"
+#include "wait_event.h"
+
+#define TIMER_SLACK		50		/* us */
+#define MAX_SLACK		5000	/* us */
+#define TIME_TO_WAKE	5000	/* us */
+#define MAX_SLICE		100		/* ms */
+#define OTHERS_SLICE	10000	/* us */
+#define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
+
+/* If the clock is so far behind, the cause is not that too many IDs were asked for. */
+#define FAR_BEHIND		60000000	/* us */
+
+static void
+report_too_long(SfGenerator *generator, int64 missing)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			errmsg("no %s ID became free within %d ms", sf_generator_name(generator), sf_max_wait),
+			errdetail("The next free ID may be issued in %lld.%03d ms by the clock of this server; IDs may be %d ms ahead of it.",
+					  (long long) (missing / 1000), (int) (missing % 1000),
+					  (int) (sf_generator_max_ahead(generator) / 1000)),
+			missing > FAR_BEHIND
+			? errhint("The clock was set back, or was ahead when the server started. If it is right now, %s() moves the generator back.",
+					  generator->kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor")
+			: errhint("Either more IDs are asked for than the layout has in a tick, or the clock was set back. Raise snowflake.max_wait to wait longer."));
+}
+
+static void
+report_locked(SfGenerator *generator)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			errmsg("the origin of %s IDs has been locked for %d ms", sf_generator_name(generator), sf_max_wait),
+			errdetail("It is a replication origin, and somebody is dropping one, or has locked or waits to lock all of them."),
+			errhint("Look in pg_locks for who has locked pg_replication_origin. Raise snowflake.max_wait to wait longer."));
+}
+
+static void
+sleep_slice(int64 remaining, uint32 event)
+{
+	if (remaining >= 1000)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Min(remaining / 1000, MAX_SLICE), event);
+		ResetLatch(MyLatch);
+	}
+	else
+	{
+		pgstat_report_wait_start(event);
+		pg_usleep((long) remaining);
+		pgstat_report_wait_end();
+	}
+}
+
+static void
+begin(SfGenerator *generator, SfWait *wait)
+{
+	if (wait->begun)
+		return;
+	wait->begun = true;
+	wait->since = sf_start_stopwatch();
+	sf_counter_add(&generator->stats, SF_COUNTER_WAITS, 1);
+}
+
+/* Microseconds that this ID may still wait for. */
+static int64
+left(const SfWait *wait)
+{
+	if (sf_max_wait < 0)
+		return PG_INT64_MAX;
+	return (int64) sf_max_wait * 1000 - sf_stopwatch(wait->since);
+}
+
+static void
+sleep_and_count(SfGenerator *generator, int64 remaining, SfWaitEvent event)
+{
+	instr_time	before = sf_start_stopwatch();
+
+	sleep_slice(remaining, sf_wait_event(event));
+	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_stopwatch(before));
+}
+
+/* Whether others are asked to yield; a request from before the clock was set back does not count. */
+static bool
+is_asked(uint64 until, TimestampTz now)
+{
+	return (TimestampTz) until > now && (TimestampTz) until <= now + LONGEST_YIELD;
+}
+
+int64
+sf_wait_allowance(SfGenerator *generator, const SfWait *wait, TimestampTz now)
+{
+	int64		ahead = sf_generator_max_ahead(generator);
+
+	if (!wait->slept && is_asked(pg_atomic_read_u64(&generator->yield_until), now))
+		ahead /= 2;
+	return ahead;
+}
+
+/* Ask other sessions to leave free positions to those that have waited, for so many us. */
+static void
+ask_to_yield(SfGenerator *generator, SfWait *wait, TimestampTz now, int64 time)
+{
+	uint64		current = pg_atomic_read_u64(&generator->yield_until);
+	TimestampTz until = now + time;
+
+	while (!is_asked(current, now) || (TimestampTz) current < until)
+	{
+		if (pg_atomic_compare_exchange_u64(&generator->yield_until, &current, (uint64) until))
+		{
+			wait->yield_until = until;
+			break;
+		}
+	}
+}
+
+void
+sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int64		missing = instant - now;
+	int64		slack = wait->slept ? 0 : Min(sf_generator_max_ahead(generator) / 4, MAX_SLACK);
+	int64		remaining;
+
+	if (missing <= 0)
+		return;
+	begin(generator, wait);
+	if (left(wait) <= 0)
+		report_too_long(generator, missing);
+	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE * INT64CONST(1000));
+	if (remaining >= TIMER_SLACK)
+	{
+		ask_to_yield(generator, wait, now, remaining + TIME_TO_WAKE);
+		sleep_and_count(generator, remaining, SF_WAIT_CLOCK);
+		wait->slept = true;
+	}
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
+sf_wait_end(SfGenerator *generator, const SfWait *wait)
+{
+	uint64		mine = (uint64) wait->yield_until;
+
+	if (mine != 0)
+		(void) pg_atomic_compare_exchange_u64(&generator->yield_until, &mine, 0);
+}
+
+void
+sf_wait_for_origin(SfGenerator *generator, SfWait *wait)
+{
+	begin(generator, wait);
+	if (left(wait) <= 0)
+		report_locked(generator);
+	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_ORIGIN);
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
+sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
+{
+	begin(generator, wait);
+	sf_lease_hurry(&shared->registry, sf_generator_name(generator));
+	if (left(wait) <= 0)
+		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_LEASE);
+	CHECK_FOR_INTERRUPTS();
+}

@@ -1,0 +1,376 @@
+/*
+ * guc.c
+ *	  Definition of all settings, with their hooks.
+ *
+ * A check hook sees one new value and the old values of all other settings.  So
+ * it can check only the value by itself, such as its syntax.  sf_settings_fit
+ * checks whether the values fit each other, when all of them are set.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/plancache.h"
+
+#include "compat.h"
+#include "generator/machine_id.h"
+#include "guc.h"
+#include "registry/client.h"
+#include "settings.h"
+#include "state/shared.h"
+
+#define SNO_RANGE_HINT \
+	"Give the lowest and the highest, 4 numbers or more, as in \"0-32767\", or nothing for all."
+#define RANGE_HINT \
+	"Give the lowest and highest sequence number as in \"0-2047\", or nothing for all."
+
+/* The texts of these settings, owned by PostgreSQL; the parsed values are in settings.c. */
+static char *layout_text;
+static char *sequence_range_text;
+static char *sno_sequence_range_text;
+
+/* Keep the value that a check hook has parsed in *extra, for the assign hook. */
+static bool
+keep_extra(void **extra, const void *value, size_t size)
+{
+	*extra = sf_guc_malloc(size);
+	if (*extra == NULL)
+		return false;
+	memcpy(*extra, value, size);
+	return true;
+}
+
+static bool
+check_layout(char **newval, void **extra, GucSource source)
+{
+	SfLayout	parsed;
+	SfParseError error;
+
+	if (!sf_layout_parse(*newval, &parsed, &error))
+	{
+		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
+		GUC_check_errhint("%s", SF_LAYOUT_HINT);
+		return false;
+	}
+	return keep_extra(extra, &parsed, sizeof(parsed));
+}
+
+/*
+ * Plans can contain the layout (pushdown/pushdown.c), so they are made again if it
+ * changes.  It can change only as long as shared memory does not fix it.
+ */
+static void
+assign_layout(const char *newval, void *extra)
+{
+	if (sf_settings_layout && !sf_layout_equal(sf_settings_layout, extra))
+		ResetPlanCache();
+	sf_settings_layout = extra;
+	sf_settings_layout_text = newval;
+}
+
+typedef bool (*RangeParser) (const char *text, SfSequenceRange *range, SfParseError *error);
+
+static bool
+check_range(const char *text, void **extra, RangeParser parse, const char *hint)
+{
+	SfSequenceRange parsed;
+	SfParseError error;
+
+	if (!parse(text, &parsed, &error))
+	{
+		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
+		GUC_check_errhint("%s", hint);
+		return false;
+	}
+	return keep_extra(extra, &parsed, sizeof(parsed));
+}
+
+static bool
+check_sequence_range(char **newval, void **extra, GucSource source)
+{
+	return check_range(*newval, extra, sf_sequence_range_parse, RANGE_HINT);
+}
+
+static void
+assign_sequence_range(const char *newval, void *extra)
+{
+	sf_settings_sequence_range = extra;
+}
+
+static bool
+check_sno_sequence_range(char **newval, void **extra, GucSource source)
+{
+	return check_range(*newval, extra, sf_sno_sequence_range_parse, SNO_RANGE_HINT);
+}
+
+static void
+assign_sno_sequence_range(const char *newval, void *extra)
+{
+	sf_settings_sno_sequence_range = extra;
+}
+
+static void
+assign_max_ahead(int newval, void *extra)
+{
+	sf_shared_set_max_ahead(newval);
+}
+
+static void
+report_malformed(const char *name, const char *value, const SfParseError *error,
+				 const char *hint)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("invalid value for parameter \"%s\": \"%s\"", name, value),
+			errdetail("At character %zu, %s.", error->position, error->message),
+			errhint("%s", hint));
+}
+
+/*
+ * PostgreSQL checks a value that was set before the library was loaded when the
+ * setting is defined.  If the value is malformed, PostgreSQL warns and uses the
+ * default.  These settings determine what an ID means, so a malformed value must
+ * be an error: with the default, IDs would be issued in another layout or range.
+ */
+static void
+check_configured(void)
+{
+	const char *value;
+	SfLayout	parsed_layout;
+	SfSequenceRange parsed_range;
+	SfParseError error;
+
+	/*
+	 * The value is empty if the session has set and reset it before the
+	 * library was loaded.  The default then applies.
+	 */
+	value = GetConfigOption("snowflake.layout", true, false);
+	if (value && (value[0] || process_shared_preload_libraries_in_progress) &&
+		!sf_layout_parse(value, &parsed_layout, &error))
+		report_malformed("snowflake.layout", value, &error, SF_LAYOUT_HINT);
+	value = GetConfigOption("snowflake.sequence_range", true, false);
+	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))
+		report_malformed("snowflake.sequence_range", value, &error, RANGE_HINT);
+	value = GetConfigOption("snowflake.sno_sequence_range", true, false);
+	if (value && !sf_sno_sequence_range_parse(value, &parsed_range, &error))
+		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
+}
+
+static bool
+check_registry(char **newval, void **extra, GucSource source)
+{
+	char	   *error = NULL;
+
+	if (sf_registry_conninfo_is_valid(*newval, &error))
+		return true;
+	GUC_check_errdetail("%s", error ? error : "out of memory");
+	free(error);
+	return false;
+}
+
+/*
+ * PostgreSQL would warn of a malformed string and continue without a registry.  The detail can
+ * contain a part of a password, so it is for the server's log only, and not for sessions.
+ */
+static void
+check_configured_registry(void)
+{
+	const char *value = GetConfigOption("snowflake.registry", true, false);
+	char	   *error = NULL;
+
+	if (value == NULL || sf_registry_conninfo_is_valid(value, &error))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
+			process_shared_preload_libraries_in_progress ?
+			errdetail("%s", error ? error : "out of memory") : 0,
+			errhint("Give a connection string of libpq, as in \"host=registry.example.com dbname=registry user=snowflake_server\"."));
+}
+
+/* Warn if this server continues with another partition than the configured one. */
+static void
+warn_of_partition(int configured)
+{
+	int			pinned = sf_machine_id_in_use(sf_shared(), SF_GENERATOR_SNO);
+
+	if (pinned != SF_MACHINE_ID_UNSET && configured != SF_MACHINE_ID_UNSET && configured != pinned)
+		ereport(WARNING,
+				errmsg("the partition of type sno is now %d, but this server goes on with %d until it is restarted",
+					   configured, pinned),
+				errdetail("The partition is fixed by its first use after a start."));
+}
+
+/*
+ * At a reload the postmaster publishes the new number to all sessions.  It alone
+ * warns if the number does not fit or has no effect, so that the log has one
+ * warning.  The settings that the number must fit are fixed by then.
+ */
+static void
+assign_machine_id(int newval, void *extra)
+{
+	int			pinned;
+
+	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_machine_id)
+		return;
+	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
+	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
+		warn_of_partition(newval);
+	if (!sf_settings_fit(sf_settings_layout, sf_settings_layout_text, *sf_settings_sequence_range,
+						 newval, WARNING))
+		return;
+	pinned = sf_machine_id_in_use(sf_shared(), SF_GENERATOR_BIGINT);
+	if (pinned != SF_MACHINE_ID_UNSET && newval != pinned)
+		ereport(WARNING,
+				errmsg("snowflake.machine_id is now %d, but this server goes on with %d until it is restarted",
+					   newval, pinned),
+				errdetail("The machine ID is fixed by its first use after a start."));
+}
+
+/* Publishes and warns as assign_machine_id does. */
+static void
+assign_sno_partition(int newval, void *extra)
+{
+	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_sno_partition)
+		return;
+	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) newval);
+	warn_of_partition(newval);
+}
+
+void
+sf_guc_check(void)
+{
+	check_configured();
+	check_configured_registry();
+}
+
+static void
+define_for_layout(GucContext fixed)
+{
+	DefineCustomStringVariable("snowflake.layout",
+							   "How the bits of a Snowflake ID are laid out.",
+							   "The name of a preset (see the view snowflake_layouts) or a definition.",
+							   &layout_text,
+							   "twitter",
+							   fixed, 0,
+							   check_layout, assign_layout, NULL);
+	DefineCustomStringVariable("snowflake.sequence_range",
+							   "Sequence numbers that this server may use, as min-max.",
+							   "Empty for all. Servers with ranges that do not overlap can share a machine ID.",
+							   &sequence_range_text,
+							   "",
+							   fixed, 0,
+							   check_sequence_range, assign_sequence_range, NULL);
+	DefineCustomStringVariable("snowflake.sno_sequence_range",
+							   "Sequence numbers of type sno that this server may use, as min-max.",
+							   "Empty for all. Servers with ranges that do not overlap can share a partition.",
+							   &sno_sequence_range_text,
+							   "",
+							   fixed, 0,
+							   check_sno_sequence_range, assign_sno_sequence_range, NULL);
+}
+
+static void
+define_for_clock(void)
+{
+	DefineCustomIntVariable("snowflake.max_ahead",
+							"How far the time of an ID may be ahead of the clock.",
+							NULL,
+							&sf_max_ahead,
+							10, 0, 60 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, assign_max_ahead, NULL);
+	DefineCustomIntVariable("snowflake.max_wait",
+							"How long one ID may wait: for the clock, for a lock on the origin, or for a machine ID to be leased.",
+							"0 fails at once, -1 waits without limit.",
+							&sf_max_wait,
+							5000, -1, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("snowflake.max_clock_step",
+							"Jump of the clock forward that is refused.",
+							"0 believes the clock whatever it says.",
+							&sf_max_clock_step,
+							3600 * 1000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+}
+
+static void
+define_others(void)
+{
+	DefineCustomIntVariable("snowflake.sequence_jitter",
+							"Starts the sequence of each tick at a random number up to this.",
+							"It costs so much of a tick's capacity.",
+							&sf_sequence_jitter,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
+							 "Turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
+							 NULL,
+							 &sf_enable_timestamp_pushdown,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_for_registry(GucContext fixed)
+{
+	DefineCustomStringVariable("snowflake.registry",
+							   "Connection string of the registry that leases machine IDs.",
+							   "Empty for none: then snowflake.machine_id is this server's.",
+							   &sf_settings_registry,
+							   "",
+							   fixed, GUC_SUPERUSER_ONLY,
+							   check_registry, NULL, NULL);
+	DefineCustomIntVariable("snowflake.registry_lease",
+							"How long this server may issue IDs when the registry is out of reach.",
+							"0 for an hour; if snowflake.machine_id is set, for a minute, or four times snowflake.max_ahead.",
+							&sf_settings_registry_lease,
+							0, 0, 24 * 3600,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+}
+
+/* Must be called after all other settings are defined, because these hooks use them. */
+static void
+define_for_machine(void)
+{
+	DefineCustomIntVariable("snowflake.sno_partition",
+							"The partition of IDs of type sno that this server issues, different on each.",
+							"-1 for snowflake.machine_id. Its first use fixes it until the server is restarted.",
+							&sf_settings_sno_partition,
+							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, PG_UINT16_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_sno_partition, NULL);
+	DefineCustomIntVariable("snowflake.machine_id",
+							"The number of this server, different on each.",
+							"-1 if not set. Its first use fixes it until the server is restarted.",
+							&sf_settings_machine_id,
+							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_machine_id, NULL);
+}
+
+void
+sf_guc_init(void)
+{
+	GucContext	fixed = process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP;
+
+	define_for_layout(fixed);
+	define_for_clock();
+	define_others();
+	define_for_registry(fixed);
+	define_for_machine();
+	if (process_shared_preload_libraries_in_progress)
+	{
+		sf_settings_fit(sf_settings_layout, sf_settings_layout_text, *sf_settings_sequence_range,
+						sf_settings_machine_id, WARNING);
+		sf_settings_warn_of_end();
+	}
+	MarkGUCPrefixReserved("snowflake");
+}

@@ -1,0 +1,18 @@
+/*
+ * guc.h
+ *	  Definition of all settings, with their hooks.
+ */
+#ifndef SF_GUC_H
+#define SF_GUC_H
+
+/*
+ * Raises invalid_parameter_value if the configuration file, or a SET that was run before the
+ * library was loaded, has a malformed layout, sequence range or connection string.  The server
+ * then does not start, or the library is not loaded.
+ */
+extern void sf_guc_check(void);
+
+/* Define the settings.  At the start of the server, warns if they do not fit each other. */
+extern void sf_guc_init(void);
+
+#endif							/* SF_GUC_H */

@@ -1,0 +1,348 @@
+/*
+ * worker.c
+ *	  The background worker that leases a machine ID for this server from a registry.
+ *
+ * The worker claims a lease (core/lease.h) when the server begins to accept writes, at its
+ * start or promotion.  It renews the lease when half of it is over, so the registry can be
+ * unreachable for half the length of a lease without any effect.  If the registry is
+ * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
+ * fail.  The worker tries again, at growing intervals.  When the server is stopped, the
+ * worker closes the generators and gives the rest of the lease back.
+ *
+ * The worker is one loop that asks when the next attempt is due.  The calls of the registry
+ * are in client.c, and the state that they change is in state/lease.c.  Sessions never
+ * connect to the registry: a session that reaches the end of the lease wakes the worker.
+ *
+ * A lease is held under a token (state/postmaster_memory.c).  The token belongs to one run of
+ * the postmaster and to one lease.  A claim under a token that holds a lease returns that
+ * lease again.  So the worker repeats a claim whose answer was lost, and a worker that
+ * starts after a crash needs no knowledge of the previous one.  Another run, of this data
+ * directory or of a copy of it, has another token and so is another holder.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "postmaster/postmaster.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+
+#include "compat.h"
+#include "state/change.h"
+#include "state/postmaster_memory.h"
+#include "generator/machine_id.h"
+#include "registry/worker.h"
+#include "registry/client.h"
+#include "settings.h"
+#include "state/shared.h"
+#include "clocks.h"
+#include "wait_event.h"
+
+#define FIRST_RETRY		250		/* ms; doubled with each failure */
+#define LAST_RETRY		60000	/* ms; but no more than an eighth of a lease */
+#define LONGEST_SLEEP	10000	/* ms; limits how late the worker notices that
+								 * the clock was set forward or the machine
+								 * was suspended */
+
+#define DEFAULT_LEASE		3600	/* s */
+#define DEFAULT_LEASE_FIXED	60	/* s, with snowflake.machine_id */
+
+/* State of the worker's loop. */
+static int	last_delay;			/* ms from the last attempt to the next one; 0
+								 * if the last one did not fail */
+static instr_time last_attempt;
+static bool reached;			/* the last attempt had a connection */
+static bool due_now = true;		/* the next attempt is due now */
+static char holder[256];
+
+void
+sf_registry_worker_init(void)
+{
+	BackgroundWorker worker = {
+		.bgw_name = "snowflake registry worker",
+		.bgw_type = "snowflake registry worker",
+		.bgw_flags = BGWORKER_SHMEM_ACCESS,
+		.bgw_start_time = BgWorkerStart_RecoveryFinished,
+		.bgw_restart_time = 1,
+		.bgw_library_name = "snowflake",
+		.bgw_function_name = "snowflake_registry_worker_main",
+	};
+
+	if (process_shared_preload_libraries_in_progress && sf_registry_is_set())
+		RegisterBackgroundWorker(&worker);
+}
+
+static int
+wanted_machine_id(SfShared *shared)
+{
+	if (sf_layout_in_force()->machine_bits == 0)
+		return SF_MACHINE_ID_UNSET;
+	return sf_configured_machine_id(shared);
+}
+
+/* The length of the lease to ask for, in seconds. */
+static int
+wanted_seconds(SfShared *shared)
+{
+	if (sf_settings_registry_lease > 0)
+		return sf_settings_registry_lease;
+	if (wanted_machine_id(shared) == SF_MACHINE_ID_UNSET)
+		return DEFAULT_LEASE;
+	return Max(DEFAULT_LEASE_FIXED, 4 * sf_max_ahead / 1000);
+}
+
+/*
+ * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
+ * the monotonic clock or by the wall clock, which can have been set.  By the wall clock it is
+ * due earlier by max_ahead, because IDs can be ahead of that clock.
+ */
+static int64
+time_to_attempt(SfShared *shared)
+{
+	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
+	int64		ahead = Min(sf_max_ahead, half / 2);
+	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
+	TimestampTz lease_end;
+	int64		by_clock;
+
+	if (due_now)
+		return 0;
+	if (last_delay > 0)
+		return last_delay - elapsed;
+	lease_end = sf_registry_state(&shared->registry).lease.until;
+	by_clock = (lease_end - GetCurrentTimestamp()) / 1000 - half - ahead;
+	return Min(half - elapsed, by_clock);
+}
+
+/* Milliseconds to wait after an attempt has failed. */
+static int
+next_delay(SfShared *shared, const SfAnswer *answer)
+{
+	int			longest = Max(Min(wanted_seconds(shared) * 1000 / 8, LAST_RETRY), 2 * FIRST_RETRY);
+	int			delay = last_delay == 0 ? FIRST_RETRY : Min(2 * last_delay, longest);
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (answer->free_at < now + delay * INT64CONST(1000))
+		delay = (int) Max((answer->free_at - now) / 1000, FIRST_RETRY);
+	return delay;
+}
+
+static void
+log_granted(const SfLease *before, const SfLease *lease, SfRegistryState state)
+{
+	if (before->number == 0 || before->machine_id != lease->machine_id ||
+		before->from != lease->from)
+		ereport(LOG,
+				errmsg("machine ID %u was leased to this server for IDs with times from %s on",
+					   lease->machine_id, timestamptz_to_str(lease->from)),
+				errdetail("The lease is renewed until the server stops; now it ends at %s.",
+						  timestamptz_to_str(lease->until)));
+	else if (state != SF_REGISTRY_HELD)
+		ereport(LOG,
+				errmsg("the registry has renewed the lease of machine ID %u", lease->machine_id));
+}
+
+static void
+log_not_granted(const SfLease *lease, const SfAnswer *answer)
+{
+	ereport(LOG,
+			answer->status == SF_ANSWER_REFUSED ?
+			errmsg("the registry leases no machine ID to this server") :
+			errmsg("the registry of machine IDs is out of reach"),
+			errdetail("%s", answer->error),
+			lease->number == 0 ?
+			errhint("No ID is issued until it has leased one. This server goes on trying.") :
+			errhint("IDs are issued until their times reach %s. This server goes on trying.",
+					timestamptz_to_str(lease->until)));
+}
+
+/* Give a lease that was granted to the generators.  Returns the previous state. */
+static SfRegistryState
+take_lease(SfShared *shared, const SfLease *lease, int64 skew)
+{
+	bool		same;
+	SfRegistryState before = sf_lease_granted(&shared->registry, lease, skew, &same);
+
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+	{
+		if (same)
+			sf_extend_lease(&shared->generators[i], lease->until);
+		else
+			sf_change_lease(&shared->generators[i], lease->machine_id, lease->from, lease->until);
+	}
+	return before;
+}
+
+/*
+ * Give up the lease and close the generators.  The times of all IDs that were issued in the
+ * lease are before the result, which is infinity if no such instant is known.
+ */
+static TimestampTz
+give_up_lease(SfShared *shared)
+{
+	TimestampTz end = SF_UNIX_EPOCH;
+
+	sf_lease_forget(&shared->registry);
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+	{
+		TimestampTz used_until = sf_change_close(&shared->generators[i]);
+
+		end = Max(end, used_until);
+	}
+	return end;
+}
+
+static void
+apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
+{
+	SfRegistryState state;
+	SfRegistryState before;
+
+	if (answer->status == SF_ANSWER_GRANTED)
+	{
+		before = take_lease(shared, &answer->lease, answer->skew);
+		log_granted(held, &answer->lease, before);
+		last_delay = 0;
+		return;
+	}
+	state = answer->status == SF_ANSWER_REFUSED ? SF_REGISTRY_REFUSED : SF_REGISTRY_UNREACHABLE;
+	if (sf_lease_not_granted(&shared->registry, state, answer->error, answer->free_at) != state)
+		log_not_granted(held, answer);
+	last_delay = next_delay(shared, answer);
+}
+
+/*
+ * Renew the lease, or claim one.  If the renewal is refused, a claim can still be granted: the
+ * lease may have expired and its machine ID may now be leased to another server.
+ */
+static void
+attempt_lease(SfShared *shared)
+{
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
+	char		layout[SF_LAYOUT_TEXT_SIZE];
+	SfLease		held = sf_registry_state(&shared->registry).lease;
+	SfAnswer	answer = {.status = SF_ANSWER_REFUSED,.free_at = DT_NOEND};
+	pg_uuid_t	token = sf_postmaster_token();
+	SfClaim		claim = {
+		.token = &token,
+		.layout = layout,
+		.machine_bits = sf_layout_in_force()->machine_bits,
+		.wanted = wanted_machine_id(shared),
+		.seconds = wanted_seconds(shared),
+		.holder = holder,
+	};
+
+	due_now = false;
+	sf_layout_format(sf_layout_in_force(), layout);
+	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
+						 claim.wanted, DEBUG1))
+		strlcpy(answer.error, "the settings of this server do not fit each other",
+				sizeof(answer.error));
+	else
+	{
+		if (held.number != 0)
+			sf_registry_renew(sf_settings_registry, &claim, &held, &answer);
+		if (answer.status == SF_ANSWER_REFUSED && !ShutdownRequestPending)
+			sf_registry_claim(sf_settings_registry, &claim, &held, &answer);
+	}
+	last_attempt = sf_start_stopwatch();
+	reached = answer.connected;
+	if (!ShutdownRequestPending)
+		apply_answer(shared, &held, &answer);
+}
+
+/*
+ * Stop issuing, and release the rest of the lease for other servers.  If the last attempt did
+ * not reach the registry, this does not try: the server should stop without delay.
+ */
+static void
+release_lease(SfShared *shared)
+{
+	SfLease		held = sf_registry_state(&shared->registry).lease;
+	pg_uuid_t	token = sf_postmaster_token();
+	TimestampTz used_until = give_up_lease(shared);
+	SfAnswer	answer;
+
+	if (!reached || used_until == DT_NOEND)
+		return;
+	if (!sf_registry_release(sf_settings_registry, &token, used_until, &held, &answer))
+		ereport(LOG,
+				errmsg("the lease of this server's machine ID could not be given back to the registry"),
+				errdetail("%s", answer.error),
+				errhint("It ends by itself."));
+}
+
+static void
+set_worker(SfShared *shared, Latch *latch)
+{
+	LWLockAcquire(&shared->registry.lock, LW_EXCLUSIVE);
+	shared->registry.worker = latch;
+	LWLockRelease(&shared->registry.lock);
+}
+
+static void
+unset_worker(int code, Datum argument)
+{
+	set_worker(sf_shared_required(), NULL);
+}
+
+/* Describe this server, for administrators who read the registry. */
+static void
+describe_holder(void)
+{
+	char		host[128] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	if (cluster_name[0])
+		snprintf(holder, sizeof(holder), "%s (%s:%d)", cluster_name, host, PostPortNumber);
+	else
+		snprintf(holder, sizeof(holder), "%s:%d", host, PostPortNumber);
+}
+
+static void
+sleep_until_due(SfShared *shared)
+{
+	int64		time = time_to_attempt(shared);
+
+	if (time > 0)
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Min(time, LONGEST_SLEEP), sf_wait_event(SF_WAIT_REGISTRY_WORKER));
+	ResetLatch(MyLatch);
+}
+
+void
+snowflake_registry_worker_main(Datum argument)
+{
+	SfShared   *shared = sf_shared_required();
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+
+	describe_holder();
+	before_shmem_exit(unset_worker, (Datum) 0);
+	set_worker(shared, MyLatch);
+	while (!ShutdownRequestPending)
+	{
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			due_now = true;
+		}
+		if (time_to_attempt(shared) <= 0)
+			attempt_lease(shared);
+		sleep_until_due(shared);
+	}
+	release_lease(shared);
+
+	/*
+	 * A worker that exits with 0 is not started again.  This one must be if
+	 * it was terminated while the server continues.
+	 */
+	proc_exit(1);
+}

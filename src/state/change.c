@@ -1,0 +1,311 @@
+/*
+ * change.c
+ *	  Changes of a generator while sessions take batches from it.
+ *
+ * There are five: an administrator moves the generator forward or backward, a clock that has
+ * stepped back changes the phase of a generator that has phases, the registry worker begins
+ * another lease, and it closes the generator when the server stops.  Sessions take batches
+ * meanwhile, without a lock.  No session may issue an ID that is partly of the state before the
+ * change and partly of the state after it.
+ *
+ * All five follow one protocol (invariant 3 in src/README.md), under the lock:
+ *
+ *	1. The durable state is written to the origin, if it changes.  This can fail, and then
+ *	   nothing has changed.
+ *	2. sf_stop_issuing sets the end of the reservation to 0, which refuses all batches.
+ *	3. The cursor and the other fields are changed.
+ *	4. sf_resume_issuing changes the generation, and then publishes the new reservation.
+ *
+ * A session reads generation, machine ID, cursor and reserved_until in this order, swaps the
+ * cursor, and reads the generation again (generator/generator.c, invariant 4).  It keeps the
+ * batch only if the generation is the same.  The cases:
+ *
+ * - It has read the new reserved_until.  That was written after the generation, so the second
+ *   read of the generation gives the new one, and the first one gave the new one as well, or
+ *   the batch is dropped.  Everything that was read after the new generation is new.
+ * - It has read 0.  It is refused.
+ * - It has read the old reserved_until, and so read machine ID and cursor before step 3.  If the
+ *   cursor has been swapped since, by step 3 or by another session, its own swap fails.  If not,
+ *   the batch lies below the old reservation, and is one of the state before the change, which
+ *   was this server's to issue.  Step 3 then moves a cursor that covers this batch.
+ *
+ * Barriers: the one in sf_stop_issuing pairs with the one before the read of reserved_until, so
+ * that a session that sees any change of step 3 does not see the old reservation.  The one in
+ * sf_resume_issuing pairs with the one after the swap, so that a session that has read the new
+ * reservation sees the new generation.  test/model has all of this, for interleavings and
+ * for the memory model of AArch64.
+ *
+ * A batch that a session holds is dropped by the look at the generation at its next ID.  A session
+ * that is between that look and the return of its ID returns an ID of the state before.
+ */
+#include "postgres.h"
+
+#include "core/reservation.h"
+#include "state/change.h"
+#include "state/durable_state.h"
+#include "state/postmaster_memory.h"
+#include "state/reservation.h"
+
+/*
+ * Moving forward and backward
+ */
+
+/*
+ * What the origin holds is not lowered: if the reservation is above the instant, it is written
+ * again, since the origin may have been created again since.  Nothing below the position is to
+ * be issued in either phase, and so it is at or below wall_safe.
+ */
+static void
+move_forward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	SfInstant	reserved = sf_generator_time(generator, pg_atomic_read_u64(&generator->reserved_until));
+	uint64		wall_safe = Max(pg_atomic_read_u64(&generator->wall_safe), sf_generator_tick_before(generator, position));
+	uint64		reserved_until;
+
+	sf_durable_state_write(generator, origin, Max(instant, reserved), wall_safe, pg_atomic_read_u32(&generator->drifts), false);
+	reserved_until = sf_stop_issuing(generator);
+	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
+	sf_generator_move_cursor(generator, position, false);
+	sf_resume_issuing(generator, Max(reserved_until, position));
+}
+
+/*
+ * The origin is held, which keeps extensions of the reservation from raising what it holds
+ * again.  An administrator who moves a generator backward says that nothing was issued at the
+ * instant or after it, in either phase.
+ */
+static bool
+move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	uint64		wall_safe = Min(pg_atomic_read_u64(&generator->wall_safe), sf_generator_tick_before(generator, position));
+
+	if (sf_generator_time(generator, sf_generator_position(generator)) - instant <= sf_reservation_length(&generator->layout))
+		return false;
+	sf_durable_state_write(generator, origin, instant, wall_safe, pg_atomic_read_u32(&generator->drifts), true);
+	(void) sf_stop_issuing(generator);
+	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
+	sf_generator_move_cursor(generator, position, true);
+	sf_resume_issuing(generator, position);
+	return true;
+}
+
+/*
+ * The generator has not been opened in this run of the server: only the origin knows where it
+ * is.  An origin that has lost its value is given one.
+ */
+static void
+move_unopened(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	SfDurableState state;
+	uint64		before = sf_generator_tick_before(generator, position);
+
+	(void) sf_durable_state_read(generator, origin, &state);
+
+	/* As move_backward and move_forward do. */
+	if (sf_position_tick(&generator->layout, position) < state.reserved_tick)
+		state.wall_safe = Min(state.wall_safe, before);
+	else
+		state.wall_safe = Max(state.wall_safe, before);
+	sf_durable_state_write(generator, origin, instant, state.wall_safe, state.drifts, true);
+}
+
+static SfFloorChange
+change_floor_locked(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+{
+	if (sf_generator_is_closed(generator))
+		return SF_FLOOR_CLOSED;
+	if (position < pg_atomic_read_u64(&generator->lease_start))
+		return SF_FLOOR_BEFORE_LEASE;
+	if (!sf_generator_was_opened(generator))
+		move_unopened(generator, origin, instant, position);
+	else if (position >= sf_generator_position(generator))
+		move_forward(generator, origin, instant, position);
+	else if (!move_backward(generator, origin, instant, position))
+		return SF_FLOOR_TOO_NEAR;
+	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
+	return SF_FLOOR_CHANGED;
+}
+
+SfFloorChange
+sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant)
+{
+	SfFloorChange change;
+
+	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	change = change_floor_locked(generator, origin, instant, sf_position_at(&generator->layout, instant));
+	LWLockRelease(&generator->lock);
+	return change;
+}
+
+/*
+ * The phase, when the clock has stepped back (core/phase.h)
+ */
+
+/* How far the generator may be ahead of the clock without that being a step back. */
+static int64
+tolerated(SfGenerator *generator, uint64 cursor)
+{
+	int64		ahead = sf_generator_max_ahead(generator);
+
+	if (cursor == pg_atomic_read_u64(&generator->opened))
+		ahead += sf_reservation_length(&generator->layout) + (int64) SF_PHASE_RESERVED_TICKS * generator->layout.tick_length;
+	return ahead;
+}
+
+SfStepBack
+sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
+{
+	const SfLayout *layout = &generator->layout;
+
+	if (!sf_generator_has_phases(generator) || sf_generator_position_of(generator, cursor) == 0)
+		return SF_STEP_BACK_NONE;
+	return sf_phase_judge(sf_position_tick(layout, sf_generator_position_of(generator, cursor) - 1),
+						  pg_atomic_read_u64(&generator->wall_safe),
+						  sf_layout_tick_floor(layout, now),
+						  sf_layout_tick_floor(layout, now + tolerated(generator, cursor)));
+}
+
+/*
+ * The origin is held, and so is the lock.  The clock is read and judged again.
+ *
+ * Phase, lower reservation and wall_safe are one number in the origin, so that a crash leaves all
+ * of the old ones or all of the new ones.  Until the swap of the cursor, sessions that have read the old
+ * reservation may take batches below it: the wall_safe of the origin is above all of these, and
+ * the one in memory is the tick of the last batch that was taken.
+ */
+static void
+change_phase_locked(SfGenerator *generator, RepOriginId origin, uint64 seen)
+{
+	const SfLayout *layout = &generator->layout;
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
+	bool		phase = !sf_generator_phase_of(generator, cursor);
+	uint32		drifts = pg_atomic_read_u32(&generator->drifts) + 1;
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		start;
+	uint64		reserved_until;
+	uint64		issuable;
+
+	if (sf_generator_phase_of(generator, cursor) != sf_generator_phase_of(generator, seen) ||
+		sf_generator_origin(generator) != origin || sf_generator_is_closed(generator) ||
+		sf_judge_clock(generator, cursor, now) != SF_STEP_BACK_CHANGE)
+		return;
+	start = sf_cursor(phase, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
+	reserved_until = sf_reservation_next_end(generator, now, sf_generator_position_of(generator, start));
+	issuable = Max(pg_atomic_read_u64(&generator->reserved_until), sf_generator_position_of(generator, cursor));
+
+	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until), sf_position_tick(layout, issuable - 1), drifts, true);
+	(void) sf_stop_issuing(generator);
+	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, start))
+		;
+	pg_atomic_write_u64(&generator->wall_safe, sf_position_tick(layout, sf_generator_position_of(generator, cursor) - 1));
+	pg_atomic_write_u32(&generator->drifts, drifts);
+	sf_resume_issuing(generator, reserved_until);
+}
+
+bool
+sf_change_phase(SfGenerator *generator, uint64 seen)
+{
+	RepOriginId origin = sf_generator_origin(generator);
+	SfOriginHold hold = sf_reservation_hold(generator, origin);
+
+	if (hold == SF_ORIGIN_HELD)
+	{
+		change_phase_locked(generator, origin, seen);
+		sf_reservation_release(generator, origin);
+	}
+	return hold != SF_ORIGIN_BUSY;
+}
+
+/*
+ * The lease
+ */
+
+/*
+ * IDs of another machine ID may be smaller than those of this one within a tick: the cursor
+ * leaves its tick, so that the IDs of a session increase.  It also does so if nothing of the tick
+ * was taken, since a session that has read the old machine ID and this cursor could still swap
+ * it; and while the origin is missing, since the cursor keeps its value then.
+ *
+ * A generator that has not been opened starts within the lease when it is.  One that was closed
+ * continues where it was: the registry worker was told to end, and the server was not.
+ */
+void
+sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
+{
+	uint32		before = pg_atomic_read_u32(&generator->machine_id);
+	uint64		reserved_until;
+
+	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	reserved_until = sf_stop_issuing(generator);
+	if (sf_generator_is_closed(generator))
+		pg_atomic_write_u64(&generator->cursor, pg_atomic_read_u64(&generator->closed_at));
+	sf_generator_set_lease(generator, machine_id, from, until);
+	if (sf_generator_was_opened(generator))
+	{
+		if (before != machine_id)
+			sf_generator_leave_tick(generator);
+		sf_generator_start_at(generator, pg_atomic_read_u64(&generator->lease_start));
+	}
+	sf_resume_issuing(generator, reserved_until);
+	LWLockRelease(&generator->lock);
+}
+
+void
+sf_extend_lease(SfGenerator *generator, SfInstant until)
+{
+	uint64		end = sf_position_at(&generator->layout, until);
+
+	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	if (end > pg_atomic_read_u64(&generator->lease_end))
+		pg_atomic_write_u64(&generator->lease_end, end);
+	LWLockRelease(&generator->lock);
+}
+
+/* A position, or, if its tick has been begun, the next tick. */
+static uint64
+whole_tick(const SfGenerator *generator, uint64 position)
+{
+	const SfLayout *layout = &generator->layout;
+
+	if (sf_position_sequence(layout, position) == 0)
+		return position;
+	return sf_position_next_tick(layout, position);
+}
+
+/* Sets the cursor to SF_CURSOR_CLOSED, and returns the one before, also if it was closed already. */
+static uint64
+exchange_for_closed(SfGenerator *generator)
+{
+	uint64		cursor = pg_atomic_exchange_u64(&generator->cursor, SF_CURSOR_CLOSED);
+
+	if (cursor == SF_CURSOR_CLOSED)
+		cursor = pg_atomic_read_u64(&generator->closed_at);
+	pg_atomic_write_u64(&generator->closed_at, cursor);
+	return cursor;
+}
+
+/*
+ * Every batch that was taken before the exchange is below the cursor that it returns, and after
+ * the exchange no swap succeeds, since no session has read SF_CURSOR_CLOSED as a cursor.  The rest
+ * of batches that sessions hold is below it as well.  If another lease follows, the cursor of
+ * before appears again, and a session that has slept since it read it can swap it: then the
+ * generation is another one.
+ *
+ * A generator that has not been opened has issued nothing, unless it was opened before all
+ * processes were restarted: then nothing is known of what it issued.
+ */
+SfInstant
+sf_change_close(SfGenerator *generator)
+{
+	uint64		cursor;
+
+	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	(void) sf_stop_issuing(generator);
+	cursor = exchange_for_closed(generator);
+	sf_resume_issuing(generator, 0);
+	LWLockRelease(&generator->lock);
+	if (cursor == 0)
+		return sf_postmaster_was_opened(generator->kind) ? DT_NOEND : DT_NOBEGIN;
+	return Max(sf_generator_time(generator, whole_tick(generator, sf_generator_position_of(generator, cursor))),
+			   sf_layout_tick_start(&generator->layout, pg_atomic_read_u64(&generator->wall_safe) + 1));
+}

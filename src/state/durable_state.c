@@ -1,0 +1,54 @@
+/*
+ * durable_state.c
+ *	  The state of a generator that outlives the server, in its origin.
+ *
+ * The state is one number, so that one record of WAL writes it, and a crash leaves all of
+ * the old state or all of the new one: the end of the reservation as microseconds since the Unix
+ * epoch, or, of a generator with phases, the whole state, packed (core/phase.h).  An end at the
+ * epoch is rounded up, since 0 and SF_ORIGIN_NEW mean that nothing is reserved.
+ */
+#include "postgres.h"
+
+#include "core/reservation.h"
+#include "state/durable_state.h"
+#include "clocks.h"
+
+static uint64
+to_number(const SfGenerator *generator, SfInstant reserved_until, uint64 wall_safe, uint32 drifts)
+{
+	SfDurableState state;
+
+	if (!sf_generator_has_phases(generator))
+		return Max((uint64) (reserved_until - SF_UNIX_EPOCH), SF_ORIGIN_NEW + 1);
+	state.reserved_tick = Max((uint64) sf_layout_tick_ceil(&generator->layout, reserved_until), 1);
+	state.wall_safe = wall_safe;
+	state.drifts = drifts;
+	return sf_phase_pack(state);
+}
+
+bool
+sf_durable_state_read(const SfGenerator *generator, RepOriginId origin, SfDurableState *state)
+{
+	uint64		number = sf_origin_read(origin);
+
+	memset(state, 0, sizeof(*state));
+	if (number == 0 || number == SF_ORIGIN_NEW)
+		return number != 0;
+	if (sf_generator_has_phases(generator))
+		*state = sf_phase_unpack(number);
+	else
+		state->reserved_tick = sf_position_tick(&generator->layout,
+												sf_position_at(&generator->layout, (SfInstant) number + SF_UNIX_EPOCH));
+	return true;
+}
+
+void
+sf_durable_state_write(SfGenerator *generator, RepOriginId origin, SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
+{
+	instr_time	before = sf_start_stopwatch();
+
+	Assert(sf_origin_is_held(origin));
+	sf_origin_write(origin, to_number(generator, reserved_until, wall_safe, drifts), back);
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, sf_stopwatch(before));
+}

@@ -1,0 +1,120 @@
+/*
+ * generator_state.c
+ *	  The state of a generator, in shared memory.
+ *
+ * sf_stop_issuing and sf_resume_issuing are here, below all files that use them; change.c
+ * explains the protocol.
+ */
+#include "postgres.h"
+
+#include "core/reservation.h"
+#include "state/generator_state.h"
+#include "settings.h"
+
+void
+sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *layout,
+				  const char *layout_text, SfSequenceRange range, bool leased, int tranche)
+{
+	memset(generator, 0, sizeof(*generator));
+	generator->kind = kind;
+	generator->layout = *layout;
+	generator->range = range;
+	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >= sizeof(generator->layout_text))
+		sf_layout_format(layout, generator->layout_text);
+	LWLockInitialize(&generator->lock, tranche);
+	generator->leased = leased;
+	pg_atomic_init_u32(&generator->machine_id, SF_MACHINE_ID_NOT_PINNED);
+	pg_atomic_init_u32(&generator->origin, InvalidRepOriginId);
+	pg_atomic_init_u32(&generator->origin_doubtful, 0);
+	pg_atomic_init_u32(&generator->generation, 0);
+	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u32(&generator->max_ahead, (uint32) sf_max_ahead * 1000);
+	pg_atomic_init_u64(&generator->floor, 0);
+	pg_atomic_init_u64(&generator->overflow_begin, 0);
+	pg_atomic_init_u64(&generator->overflow_ticks, 0);
+	pg_atomic_init_u64(&generator->regression_logged, 0);
+	pg_atomic_init_u64(&generator->overflow_logged, 0);
+	pg_atomic_init_u64(&generator->reservation_logged, 0);
+	pg_atomic_init_u64(&generator->reserved_until, 0);
+	pg_atomic_init_u64(&generator->lease_start, 0);
+	pg_atomic_init_u64(&generator->lease_end, leased ? 0 : PG_UINT64_MAX);
+	pg_atomic_init_u64(&generator->wall_safe, 0);
+	pg_atomic_init_u32(&generator->drifts, 0);
+	pg_atomic_init_u64(&generator->opened, 0);
+	pg_atomic_init_u64(&generator->closed_at, 0);
+	pg_atomic_init_u64(&generator->cursor, 0);
+	pg_atomic_init_u64(&generator->yield_until, 0);
+	sf_counters_init(&generator->stats);
+}
+
+void
+sf_generator_set_lease(SfGenerator *generator, uint32 machine_id, TimestampTz from, TimestampTz until)
+{
+	pg_atomic_write_u32(&generator->machine_id, machine_id);
+	pg_atomic_write_u64(&generator->lease_start, sf_position_at(&generator->layout, from));
+	pg_atomic_write_u64(&generator->lease_end, sf_position_at(&generator->layout, until));
+}
+
+void
+sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back)
+{
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
+	uint64		moved;
+
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(cursor != SF_CURSOR_CLOSED);
+	do
+	{
+		moved = sf_cursor(sf_generator_phase_of(generator, cursor), position);
+		if (!back && cursor >= moved)
+			return;
+	} while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, moved));
+	pg_atomic_write_u64(&generator->opened, moved);
+}
+
+void
+sf_generator_leave_tick(SfGenerator *generator)
+{
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
+	uint64		moved;
+
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(cursor != SF_CURSOR_CLOSED);
+	do
+		moved = sf_cursor(sf_generator_phase_of(generator, cursor),
+						  sf_position_next_tick(&generator->layout, sf_generator_position_of(generator, cursor)));
+	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, moved));
+	pg_atomic_write_u64(&generator->opened, moved);
+}
+
+void
+sf_generator_start_at(SfGenerator *generator, uint64 position)
+{
+	uint64		before = sf_generator_tick_before(generator, position);
+
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	if (pg_atomic_read_u64(&generator->wall_safe) < before)
+		pg_atomic_write_u64(&generator->wall_safe, before);
+	sf_generator_move_cursor(generator, position, false);
+}
+
+uint64
+sf_stop_issuing(SfGenerator *generator)
+{
+	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	pg_atomic_write_u64(&generator->reserved_until, 0);
+	pg_memory_barrier();
+	return reserved_until;
+}
+
+void
+sf_resume_issuing(SfGenerator *generator, uint64 reserved_until)
+{
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(pg_atomic_read_u64(&generator->reserved_until) == 0);
+	pg_atomic_fetch_add_u32(&generator->generation, 1);
+	pg_write_barrier();
+	pg_atomic_write_u64(&generator->reserved_until, Min(reserved_until, pg_atomic_read_u64(&generator->lease_end)));
+}

@@ -1,0 +1,312 @@
+/*
+ * generator_state.h
+ *	  The state of a generator, in shared memory.
+ *
+ * A generator issues IDs of one kind.  There are two: one of IDs of type bigint, and one of IDs of
+ * type sno.  They share nothing except the code.  src/README.md has the invariants.
+ */
+#ifndef SF_GENERATOR_STATE_H
+#define SF_GENERATOR_STATE_H
+
+#include "postgres.h"
+
+#include "port/atomics.h"
+#include "replication/origin.h"
+#include "storage/lwlock.h"
+#include "utils/timestamp.h"
+
+#include "core/phase.h"
+#include "log_limit.h"
+#include "state/counters.h"
+
+typedef enum SfGeneratorKind
+{
+	SF_GENERATOR_BIGINT,
+	SF_GENERATOR_SNO,
+} SfGeneratorKind;
+
+#define SF_GENERATOR_COUNT	(SF_GENERATOR_SNO + 1)
+
+typedef struct SfGenerator
+{
+	/* Written once, before any session can see the struct. */
+	SfGeneratorKind kind;
+	SfLayout	layout;
+	SfSequenceRange range;		/* not yet cut to the layout */
+	char		layout_text[SF_LAYOUT_TEXT_SIZE];
+	LWLock		lock;
+
+	/* Whether a registry grants leases to this server (lease.h). */
+	bool		leased;
+
+	/*
+	 * The machine ID, or partition, in use, or SF_MACHINE_ID_NOT_PINNED.
+	 * Without a registry it changes once, from that to a number, by
+	 * compare-and-swap; with one, when another lease begins.
+	 */
+	pg_atomic_uint32 machine_id;
+
+	/*
+	 * The origin, 0 until the generator has been opened in this run of the
+	 * server, and while an origin that was dropped is not found again.  Set
+	 * under the lock, after cursor and reserved_until.
+	 */
+	pg_atomic_uint32 origin;
+
+	/*
+	 * Not 0 if the origin may have lost its value since it was written: some
+	 * origin was dropped, and the drop may have been rolled back (origin.c).
+	 * Set by each process that sees the change, and cleared by the next one
+	 * that writes the origin.
+	 */
+	pg_atomic_uint32 origin_doubtful;
+
+	/*
+	 * Changes with each change of the generator (change.c), and when the
+	 * origin is lost, so that sessions drop the batches that they hold.
+	 */
+	pg_atomic_uint32 generation;
+
+	/*
+	 * The latest reading of the wall clock (generator/clock.c), a
+	 * TimestampTz, or SF_CLOCK_NOT_SEEN.
+	 */
+	pg_atomic_uint64 latest_clock;
+
+	/*
+	 * snowflake.max_ahead, in microseconds: the postmaster's value, or, if
+	 * the library was not preloaded, the value of the session that was the
+	 * last to see a reload (guc.c).  It is not each session's own, so that a
+	 * session in the middle of a long statement does not use an older and
+	 * longer one.
+	 */
+	pg_atomic_uint32 max_ahead;
+
+	/*
+	 * Where the generator was opened, or its floor was set, an SfInstant; for
+	 * the view only.
+	 */
+	pg_atomic_uint64 floor;
+
+	/*
+	 * The second that is examined for an overflow (generator/overflow.c): its
+	 * first tick, and how many of its ticks are used up.
+	 */
+	pg_atomic_uint64 overflow_begin;
+	pg_atomic_uint64 overflow_ticks;
+
+	SfLogLimit	regression_logged;
+	SfLogLimit	overflow_logged;
+	SfLogLimit	reservation_logged;
+
+	/*
+	 * A position; it and those above must not be issued (invariant 1).
+	 * Written under the lock, read without it: a session that reads an old
+	 * value asks for an extension too early, and never takes too much,
+	 * because an extension raises it.  Whatever lowers it follows the
+	 * protocol of change.c.
+	 */
+	pg_atomic_uint64 reserved_until;
+
+	/*
+	 * The lease: positions from lease_start on, and below lease_end.  Without
+	 * a registry that is all of them; with one none, at first.  Written under
+	 * the lock.
+	 */
+	pg_atomic_uint64 lease_start;
+	pg_atomic_uint64 lease_end;
+
+	/*
+	 * See core/phase.h; written under the lock.  wall_safe is a tick.  A
+	 * generator without phases has one as well: the tick before its floor or
+	 * its lease, below which nothing is issued.
+	 */
+	pg_atomic_uint64 wall_safe;
+	pg_atomic_uint32 drifts;
+
+	/*
+	 * The cursor at the last opening or move: equal to it, nothing was taken
+	 * since.
+	 */
+	pg_atomic_uint64 opened;
+
+	/* The cursor when the generator was closed. */
+	pg_atomic_uint64 closed_at;
+
+	/*
+	 * The next free position, on a cache line of its own: it changes with
+	 * every batch, while all of the above is read with every batch.  Changed
+	 * by compare-and-swap only (core/batch.h), with one exception: change.c
+	 * sets it to SF_CURSOR_CLOSED, a value that no session swaps, and back.
+	 * The cursor of a generator with phases contains the phase as well.
+	 */
+	char		pad[PG_CACHE_LINE_SIZE];
+	pg_atomic_uint64 cursor;
+
+	/*
+	 * Until when sessions that have not waited leave free positions to
+	 * sessions that have (generator/wait.c), a TimestampTz.  Read with each
+	 * batch, as the cursor is.
+	 */
+	pg_atomic_uint64 yield_until;
+	char		pad_stats[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint64)];
+	SfCounters	stats;
+} SfGenerator;
+
+#define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
+#define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
+
+/* The cursor of a generator that is closed: the server stops. */
+#define SF_CURSOR_CLOSED			PG_UINT64_MAX
+
+/*
+ * Make a generator, in new memory: not opened, all numbers 0.  The text of the layout is for
+ * messages.  Raises nothing.
+ */
+extern void sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *layout,
+							  const char *layout_text, SfSequenceRange range, bool leased, int tranche);
+
+/*
+ * Write the machine ID and the bounds of a lease: times from one instant to before
+ * another.
+ */
+extern void sf_generator_set_lease(SfGenerator *generator, uint32 machine_id, TimestampTz from, TimestampTz until);
+
+/* Whether the generator changes its phase when the clock steps back. */
+static inline bool
+sf_generator_has_phases(const SfGenerator *generator)
+{
+	return generator->kind == SF_GENERATOR_SNO;
+}
+
+/* The last tick in which IDs can be issued. */
+static inline uint64
+sf_generator_last_tick(const SfGenerator *generator)
+{
+	return sf_generator_has_phases(generator) ? SF_PHASE_TICKS - 1 : sf_layout_last_tick(&generator->layout);
+}
+
+/* The parts of a cursor.  Without phases, a position may need all of its bits. */
+static inline uint64
+sf_generator_position_of(const SfGenerator *generator, uint64 cursor)
+{
+	return sf_generator_has_phases(generator) ? sf_cursor_position(cursor) : cursor;
+}
+
+static inline bool
+sf_generator_phase_of(const SfGenerator *generator, uint64 cursor)
+{
+	return sf_generator_has_phases(generator) && sf_cursor_phase(cursor);
+}
+
+/* How far the time of an ID may be ahead of the clock, in microseconds. */
+static inline int64
+sf_generator_max_ahead(SfGenerator *generator)
+{
+	return pg_atomic_read_u32(&generator->max_ahead);
+}
+
+/* When the tick of a position begins. */
+static inline TimestampTz
+sf_generator_time(const SfGenerator *generator, uint64 position)
+{
+	return sf_layout_tick_start(&generator->layout, sf_position_tick(&generator->layout, position));
+}
+
+/* The last tick before that of a position; 0 where there is none. */
+static inline uint64
+sf_generator_tick_before(const SfGenerator *generator, uint64 position)
+{
+	uint64		tick = sf_position_tick(&generator->layout, position);
+
+	return tick > 0 ? tick - 1 : 0;
+}
+
+/* The next free position; 0 if the generator is closed. */
+static inline uint64
+sf_generator_position(SfGenerator *generator)
+{
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
+
+	return cursor == SF_CURSOR_CLOSED ? 0 : sf_generator_position_of(generator, cursor);
+}
+
+/* Whether a tick is after the lease. */
+static inline bool
+sf_generator_is_past_lease(SfGenerator *generator, uint64 tick)
+{
+	return tick >= sf_position_tick(&generator->layout, pg_atomic_read_u64(&generator->lease_end));
+}
+
+/* Whether the server stops, and issues no more IDs. */
+static inline bool
+sf_generator_is_closed(SfGenerator *generator)
+{
+	return pg_atomic_read_u64(&generator->cursor) == SF_CURSOR_CLOSED;
+}
+
+/* Whether the origin may have lost what was written to it. */
+static inline bool
+sf_generator_doubts_origin(SfGenerator *generator)
+{
+	return pg_atomic_read_u32(&generator->origin_doubtful) != 0;
+}
+
+/* The origin, or InvalidRepOriginId. */
+static inline RepOriginId
+sf_generator_origin(SfGenerator *generator)
+{
+	return (RepOriginId) pg_atomic_read_u32(&generator->origin);
+}
+
+/*
+ * Whether the generator has been opened in this run of the server, and so may have issued IDs,
+ * though its origin may be missing now.
+ */
+static inline bool
+sf_generator_was_opened(SfGenerator *generator)
+{
+	return pg_atomic_read_u64(&generator->cursor) != 0 || sf_generator_origin(generator) != InvalidRepOriginId;
+}
+
+/*
+ * Move the cursor, which sessions may be moving, to a position in its phase; to an earlier
+ * one only if back is true.  The lock is held.
+ */
+extern void sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back);
+
+/*
+ * Move the cursor, which sessions may be moving, to the next tick: all batches that were taken,
+ * and all that a session that has read the cursor before can still take, are in earlier
+ * ticks.  The lock is held.
+ */
+extern void sf_generator_leave_tick(SfGenerator *generator);
+
+/* Let nothing before a position be issued, in either phase.  The lock is held. */
+extern void sf_generator_start_at(SfGenerator *generator, uint64 position);
+
+/*
+ * Stop issuing, change the generator, and resume.  Between the two no session takes a batch,
+ * and afterwards all sessions drop the batches that they hold.  The lock is held exclusively
+ * from before the one to after the other.
+ *
+ * sf_stop_issuing returns the end of the reservation.  sf_resume_issuing takes the new end, cuts it
+ * to the lease, and must be called even if nothing was changed; 0 lets nothing be issued.
+ */
+extern uint64 sf_stop_issuing(SfGenerator *generator);
+extern void sf_resume_issuing(SfGenerator *generator, uint64 reserved_until);
+
+/* What IDs of a generator are called in messages. */
+static inline const char *
+sf_generator_kind_name(SfGeneratorKind kind)
+{
+	return kind == SF_GENERATOR_SNO ? "sno" : "Snowflake";
+}
+
+static inline const char *
+sf_generator_name(const SfGenerator *generator)
+{
+	return sf_generator_kind_name(generator->kind);
+}
+
+#endif							/* SF_GENERATOR_STATE_H */

@@ -1,0 +1,199 @@
+/*
+ * lease.c
+ *	  The lease of this server, and the state of its dealings with the registry.
+ *
+ * A registry grants a lease: a machine ID and a span of ID time.  IDs are issued with the
+ * machine ID of the lease, and with times in it.  Leases of one machine ID do not overlap, and so
+ * no other server issues the same ID, whatever the clocks of the two servers say, and even if
+ * one server is a copy of the other.
+ *
+ * The registry worker (registry/worker.c) asks the registry and writes the answer here, before it
+ * changes the generators.  Sessions read the state to explain why no ID can be issued, and the view
+ * shows it.  For an ID, sessions need only the machine ID and the bounds, which the generators
+ * contain.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/timestamp.h"
+
+#include "core/instant.h"
+#include "state/postmaster_memory.h"
+#include "state/lease.h"
+
+void
+sf_lease_init(SfRegistry *registry)
+{
+	registry->state = SF_REGISTRY_CLAIMING;
+	registry->since = GetCurrentTimestamp();
+	registry->lease = sf_postmaster_lease();
+}
+
+SfRegistry
+sf_registry_state(SfRegistry *registry)
+{
+	SfRegistry	copy;
+
+	LWLockAcquire(&registry->lock, LW_SHARED);
+	copy = *registry;
+	LWLockRelease(&registry->lock);
+	return copy;
+}
+
+const char *
+sf_registry_state_name(SfRegistryState state)
+{
+	static const char *const names[] = {
+		[SF_REGISTRY_CLAIMING] = "claiming",
+		[SF_REGISTRY_HELD] = "held",
+		[SF_REGISTRY_REFUSED] = "refused",
+		[SF_REGISTRY_UNREACHABLE] = "unreachable",
+		[SF_REGISTRY_RELEASED] = "released",
+	};
+
+	return names[state];
+}
+
+/* The lock is taken.  Returns the state of before. */
+static SfRegistryState
+set_state(SfRegistry *registry, SfRegistryState state, const char *error)
+{
+	SfRegistryState before = registry->state;
+
+	if (before != state)
+		registry->since = GetCurrentTimestamp();
+	registry->state = state;
+	strlcpy(registry->error, error, sizeof(registry->error));
+	return before;
+}
+
+static bool
+is_same(const SfLease *a, const SfLease *b)
+{
+	return a->number != 0 && b->number != 0 && a->machine_id == b->machine_id && a->from == b->from;
+}
+
+/*
+ * The lease is kept before it applies: if all processes are restarted in between, it applies
+ * then.
+ */
+SfRegistryState
+sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *same)
+{
+	SfRegistryState before;
+
+	sf_postmaster_keep_lease(lease);
+	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	*same = is_same(&registry->lease, lease);
+	registry->lease = *lease;
+	registry->skew_known = true;
+	registry->skew = skew;
+	before = set_state(registry, SF_REGISTRY_HELD, "");
+	LWLockRelease(&registry->lock);
+	return before;
+}
+
+SfRegistryState
+sf_lease_not_granted(SfRegistry *registry, SfRegistryState state, const char *error, TimestampTz free_at)
+{
+	SfRegistryState before;
+
+	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	registry->free_at = free_at;
+	before = set_state(registry, state, error);
+	LWLockRelease(&registry->lock);
+	return before;
+}
+
+void
+sf_lease_forget(SfRegistry *registry)
+{
+	static const SfLease none = {0};
+
+	sf_postmaster_forget_lease();
+	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	registry->lease = none;
+	set_state(registry, SF_REGISTRY_RELEASED, "");
+	LWLockRelease(&registry->lock);
+}
+
+/* What was leased, as the detail of an error. */
+static int
+detail_lease(const SfLease *lease)
+{
+	if (lease->number == 0)
+		return errdetail("No machine ID has been leased to this server yet.");
+	return errdetail("Machine ID %u is leased to this server for IDs with times before %s.",
+					 lease->machine_id, timestamptz_to_str(lease->until));
+}
+
+/* Why the registry refuses: only roles that may read the view see the names of other servers. */
+static int
+detail_refusal(const SfRegistry *registry)
+{
+	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+		return errdetail("%s", registry->error);
+	if (registry->free_at < DT_NOEND)
+		return errdetail("There may be one after %s.", timestamptz_to_str(registry->free_at));
+	return 0;
+}
+
+void
+sf_lease_report_none(SfRegistry *shared, const char *name)
+{
+	SfRegistry	registry = sf_registry_state(shared);
+
+	switch (registry.state)
+	{
+		case SF_REGISTRY_CLAIMING:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: the registry has not answered yet", name),
+					detail_lease(&registry.lease),
+					registry.worker ?
+					errhint("Try again later, or raise snowflake.max_wait.") :
+					errhint("The registry worker of this server does not run. See the server's log, max_worker_processes and dynamic_library_path."));
+			break;
+		case SF_REGISTRY_HELD:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: its time would be after the lease of the machine ID", name),
+					detail_lease(&registry.lease),
+					errhint("The lease is renewed as the clock goes on. Raise snowflake.max_wait or snowflake.registry_lease, or lower snowflake.max_ahead."));
+			break;
+		case SF_REGISTRY_REFUSED:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: the registry leases no machine ID to this server", name),
+					detail_refusal(&registry),
+					errhint("This server goes on asking. See last_error in pg_stat_snowflake, and snowflake_registry.machines on the registry."));
+			break;
+		case SF_REGISTRY_UNREACHABLE:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: the registry has been out of reach since %s",
+						   name, timestamptz_to_str(registry.since)),
+					detail_lease(&registry.lease),
+					errhint("See last_error in pg_stat_snowflake, and snowflake.registry."));
+			break;
+		case SF_REGISTRY_RELEASED:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("no %s ID can be issued: this server has given its machine ID back", name),
+					errhint("It claims another one, unless it is shutting down."));
+	}
+	elog(ERROR, "unexpected state of the registry: %d", (int) registry.state);
+}
+
+void
+sf_lease_hurry(SfRegistry *shared, const char *name)
+{
+	SfRegistry	registry = sf_registry_state(shared);
+
+	if (registry.state != SF_REGISTRY_CLAIMING && registry.state != SF_REGISTRY_HELD)
+		sf_lease_report_none(shared, name);
+	if (registry.worker)
+		SetLatch(registry.worker);
+}

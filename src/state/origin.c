@@ -1,0 +1,363 @@
+/*
+ * origin.c
+ *	  The replication origin in which PostgreSQL keeps the durable state of a generator.
+ *
+ * PostgreSQL has a 64-bit number that is logged in WAL, kept by checkpoints and replicated: the
+ * progress of a replication origin.  No subscription uses our origins.  Recovery, checkpoints
+ * and standbys treat the number like that of any origin, so the extension needs no file, no
+ * checksum and no WAL record type of its own.
+ *
+ * durable_state.c defines what the number means.  The name of the origin contains
+ * the layout, because IDs of two layouts can be equal: a server that is
+ * configured with another layout does not find the origin, and issues no ID.
+ *
+ * An origin takes one of max_replication_slots (18:
+ * max_active_replication_origins) from its first write on.  If there is none,
+ * replorigin_advance says so, and names the setting.
+ *
+ * The name is catalog data, and transactional; the value is not.  So a reservation
+ * is not written by a transaction that has itself renamed the origin: were it
+ * rolled back, the value would be left without a name, to be found by the next
+ * origin that is given the same number.
+ *
+ * For the same reason a drop that is rolled back is a drop: it sets the value to 0 at
+ * once, and the rollback restores only the name.  So the value of an origin that exists is
+ * never 0 without a loss: sf_origin_create writes SF_ORIGIN_NEW.  If that is rolled back, the
+ * value 1 is left, which does no harm to an origin that is given the same number, because no WAL
+ * record begins there.  A generator whose origin is 0 is not opened.  A server that knows how far
+ * it has reserved writes that again (reservation.c).
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_replication_origin.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+
+#include "state/origin.h"
+
+static const char *const prefixes[SF_GENERATOR_COUNT] = {
+	[SF_GENERATOR_BIGINT] = "snowflake bigint: ",
+	[SF_GENERATOR_SNO] = "snowflake sno: ",
+};
+
+#define NAME_SIZE	(32 + SF_LAYOUT_TEXT_SIZE)
+
+static void
+format_name(SfGeneratorKind kind, const SfLayout *layout, char *name)
+{
+	strlcpy(name, prefixes[kind], NAME_SIZE);
+	sf_layout_format(layout, name + strlen(name));
+}
+
+/* The row of an origin, whatever layout it carries; NULL if there is none. */
+static HeapTuple
+find_row(Relation origins, SfGeneratorKind kind)
+{
+	SysScanDesc scan = systable_beginscan(origins, InvalidOid, false, NULL, 0, NULL);
+	HeapTuple	row;
+	HeapTuple	found = NULL;
+
+	while (found == NULL && HeapTupleIsValid(row = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		name = heap_getattr(row, Anum_pg_replication_origin_roname,
+										RelationGetDescr(origins), &isnull);
+
+		if (strncmp(TextDatumGetCString(name), prefixes[kind], strlen(prefixes[kind])) == 0)
+			found = heap_copytuple(row);
+	}
+	systable_endscan(scan);
+	return found;
+}
+
+static char *
+row_name(Relation origins, HeapTuple row)
+{
+	bool		isnull;
+
+	return TextDatumGetCString(heap_getattr(row, Anum_pg_replication_origin_roname,
+											RelationGetDescr(origins), &isnull));
+}
+
+void
+sf_origin_report_missing(SfGeneratorKind kind)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the origin of %s IDs is missing", sf_generator_kind_name(kind)),
+			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.", prefixes[kind]),
+			errhint("Make it anew by \"SELECT snowflake_create_origin()\". If the clock may be behind the newest ID, then also \"SELECT %s(T)\", with a time T after it.",
+					kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor"));
+}
+
+static void
+report_other_layout(const char *carried, const char *wanted)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("snowflake.layout is not the layout that this cluster issues Snowflake IDs in"),
+			errdetail("IDs are issued in \"%s\", and the setting is \"%s\": IDs of the two can be equal.",
+					  carried + strlen(prefixes[SF_GENERATOR_BIGINT]), wanted + strlen(prefixes[SF_GENERATOR_BIGINT])),
+			errhint("Set snowflake.layout back, or accept the new one by \"SELECT snowflake_accept_layout()\"."));
+}
+
+void
+sf_origin_report_lost(SfGeneratorKind kind)
+{
+	if (sf_max_origins() == 0)
+		ereport(ERROR,
+				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				errmsg("the origin of %s IDs cannot be read", sf_generator_kind_name(kind)),
+				errdetail("It is a replication origin, and %s is 0.", SF_MAX_ORIGINS_NAME),
+				errhint("Set %s to 2 or more, and restart the server.", SF_MAX_ORIGINS_NAME));
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the origin of %s IDs has lost its value", sf_generator_kind_name(kind)),
+			errdetail("The replication origin \"%s...\" has the value 0, as after a drop that was rolled back.  The server cannot tell which IDs it has issued.", prefixes[kind]),
+			errhint("Run \"SELECT %s(T)\", with a time T after the newest ID, or now() if the clock is after it.",
+					kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor"));
+}
+
+static void
+report_uncommitted(void)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("Snowflake IDs cannot be issued by the transaction that made or changed their origin"),
+			errhint("Commit CREATE EXTENSION or snowflake_accept_layout() first."));
+}
+
+/* Made or renamed by this transaction, which may still roll back. */
+static bool
+is_uncommitted(HeapTuple row)
+{
+	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
+}
+
+static RepOriginId
+row_origin(HeapTuple row)
+{
+	return (RepOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
+}
+
+/* The number of a generator's origin; raises what sf_origin_find raises. */
+static RepOriginId
+find_checked(const SfGenerator *generator)
+{
+	char		name[NAME_SIZE];
+	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
+	HeapTuple	row = find_row(origins, generator->kind);
+	char	   *carried;
+
+	if (row == NULL)
+		sf_origin_report_missing(generator->kind);
+	format_name(generator->kind, &generator->layout, name);
+	carried = row_name(origins, row);
+	if (strcmp(carried, name) != 0)
+		report_other_layout(carried, name);
+	if (is_uncommitted(row))
+		report_uncommitted();
+	table_close(origins, AccessShareLock);
+	return row_origin(row);
+}
+
+uint64
+sf_origin_read(RepOriginId origin)
+{
+	return replorigin_get_progress(origin, false);
+}
+
+/*
+ * What DROP locks: in 15 the catalog, in mode Exclusive, since 16 the origin, in
+ * mode AccessExclusive, to the end of its transaction.
+ */
+static LOCKTAG
+origin_tag(RepOriginId origin)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, ReplicationOriginRelationId, origin, 0);
+	return tag;
+}
+
+static bool
+lock_catalog(bool wait)
+{
+	if (!wait)
+		return ConditionalLockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	LockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+	return true;
+}
+
+static void
+unlock_catalog(void)
+{
+	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
+}
+
+/* The catalog is locked; if this fails it is not any more. */
+static bool
+lock_origin(RepOriginId origin, bool wait)
+{
+	LOCKTAG		tag = origin_tag(origin);
+
+	if (LockAcquire(&tag, AccessShareLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL)
+	{
+		AcceptInvalidationMessages();	/* what was done under the lock */
+		return true;
+	}
+	unlock_catalog();
+	return false;
+}
+
+/* Whether sf_origin_find would give this origin. */
+static bool
+is_register(RepOriginId origin, const SfGenerator *generator)
+{
+	char		name[NAME_SIZE];
+	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
+	HeapTuple	row = find_row(origins, generator->kind);
+	bool		is;
+
+	format_name(generator->kind, &generator->layout, name);
+	is = row != NULL && row_origin(row) == origin && !is_uncommitted(row) &&
+		strcmp(row_name(origins, row), name) == 0;
+	table_close(origins, AccessShareLock);
+	return is;
+}
+
+SfOriginHold
+sf_origin_hold(RepOriginId origin, const SfGenerator *generator, bool wait)
+{
+	if (!lock_catalog(wait) || !lock_origin(origin, wait))
+		return SF_ORIGIN_BUSY;
+	if (is_register(origin, generator))
+		return SF_ORIGIN_HELD;
+	sf_origin_release(origin);
+	return SF_ORIGIN_GONE;
+}
+
+#ifdef USE_ASSERT_CHECKING
+bool
+sf_origin_is_held(RepOriginId origin)
+{
+	LOCKTAG		tag = origin_tag(origin);
+
+	return sf_lock_is_held(&tag, AccessShareLock);
+}
+#endif
+
+void
+sf_origin_release(RepOriginId origin)
+{
+	LOCKTAG		tag = origin_tag(origin);
+
+	LockRelease(&tag, AccessShareLock, false);
+	unlock_catalog();
+}
+
+/*
+ * What is found may be dropped before it is locked, and another one be made: then that is
+ * looked for.
+ */
+SfOriginHold
+sf_origin_find(const SfGenerator *generator, bool wait, RepOriginId *origin)
+{
+	SfOriginHold hold;
+
+	do
+	{
+		if (!lock_catalog(wait))
+			return SF_ORIGIN_BUSY;
+		*origin = find_checked(generator);
+		unlock_catalog();
+		hold = sf_origin_hold(*origin, generator, wait);
+	} while (hold == SF_ORIGIN_GONE);
+	return hold;
+}
+
+void
+sf_origin_write(RepOriginId origin, uint64 number, bool back)
+{
+	replorigin_advance(origin, (XLogRecPtr) number, InvalidXLogRecPtr, back, true);
+	XLogFlush(XactLastRecEnd);
+}
+
+static void
+rename_row(Relation origins, HeapTuple row, const char *name)
+{
+	Datum		values[Natts_pg_replication_origin] = {0};
+	bool		nulls[Natts_pg_replication_origin] = {false};
+	bool		replaces[Natts_pg_replication_origin] = {false};
+	HeapTuple	renamed;
+
+	values[Anum_pg_replication_origin_roname - 1] = CStringGetTextDatum(name);
+	replaces[Anum_pg_replication_origin_roname - 1] = true;
+	renamed = heap_modify_tuple(row, RelationGetDescr(origins), values, nulls, replaces);
+	CatalogTupleUpdate(origins, &renamed->t_self, renamed);
+	CommandCounterIncrement();
+}
+
+/* The name of the origin's row; NULL where there is none. */
+static char *
+carried_name(SfGeneratorKind kind)
+{
+	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
+	HeapTuple	row = find_row(origins, kind);
+	char	   *carried = row ? row_name(origins, row) : NULL;
+
+	table_close(origins, AccessShareLock);
+	return carried;
+}
+
+bool
+sf_origins_exist(void)
+{
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+	{
+		if (carried_name((SfGeneratorKind) i) == NULL)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Looks without a lock for which extensions would wait, and takes one only to change
+ * something.  That one is kept to the end of the transaction, so that of two
+ * databases that create the extension at once the second sees what the first
+ * has made.
+ */
+bool
+sf_origin_create(SfGeneratorKind kind, const SfLayout *layout, bool accept, char **before)
+{
+	char		name[NAME_SIZE];
+	char	   *carried = carried_name(kind);
+	Relation	origins;
+	HeapTuple	row;
+
+	format_name(kind, layout, name);
+	*before = NULL;
+	if (carried && (!accept || strcmp(carried, name) == 0))
+		return false;
+
+	origins = table_open(ReplicationOriginRelationId, ExclusiveLock);
+	row = find_row(origins, kind);
+	if (row == NULL)
+		sf_origin_write(replorigin_create(name), SF_ORIGIN_NEW, false);
+	else if (accept)
+	{
+		*before = row_name(origins, row) + strlen(prefixes[kind]);
+		rename_row(origins, row, name);
+	}
+	table_close(origins, NoLock);
+	return row == NULL || accept;
+}

@@ -1,0 +1,79 @@
+/*
+ * origin.h
+ *	  The replication origin in which PostgreSQL keeps the durable state of a generator.
+ */
+#ifndef SF_ORIGIN_H
+#define SF_ORIGIN_H
+
+#include "postgres.h"
+
+#include "replication/origin.h"
+
+#include "compat.h"
+#include "state/generator_state.h"
+
+/*
+ * The number of an origin that was created and not written since.  It is not 0: PostgreSQL sets
+ * the number to 0 when an origin is dropped, also if the drop is rolled back.
+ */
+#define SF_ORIGIN_NEW		UINT64CONST(1)
+
+/* The number in the origin; 0 if it was lost. */
+extern uint64 sf_origin_read(RepOriginId origin);
+
+typedef enum SfOriginHold
+{
+	SF_ORIGIN_HELD,
+	SF_ORIGIN_BUSY,				/* another session is changing it */
+	SF_ORIGIN_GONE,				/* it is not what sf_origin_find gave any more */
+} SfOriginHold;
+
+/*
+ * Find the origin of a generator, whose name must contain its layout, and hold it.  Returns
+ * SF_ORIGIN_HELD, or, only if wait is false, SF_ORIGIN_BUSY.
+ *
+ * Raises object_not_in_prerequisite_state if there is no origin, if it has another layout, or if
+ * the current transaction created or renamed it.  Needs a transaction.
+ */
+extern SfOriginHold sf_origin_find(const SfGenerator *generator, bool wait, RepOriginId *origin);
+
+/*
+ * Keep the origin from being dropped or renamed until sf_origin_release or
+ * the end of the transaction.  Never returns SF_ORIGIN_BUSY if wait is true.
+ */
+extern SfOriginHold sf_origin_hold(RepOriginId origin, const SfGenerator *generator, bool wait);
+extern void sf_origin_release(RepOriginId origin);
+
+#ifdef USE_ASSERT_CHECKING
+extern bool sf_origin_is_held(RepOriginId origin);
+#endif
+
+/*
+ * Write a number, and return when its WAL record is on disk.  An origin that
+ * holds a greater number keeps it, unless back is true.  The origin is held.
+ *
+ * Raises object_in_use when a session has acquired the origin, and
+ * configuration_limit_exceeded when there is no slot for it.
+ */
+extern void sf_origin_write(RepOriginId origin, uint64 number, bool back);
+
+/*
+ * Raise object_not_in_prerequisite_state: the origin is missing, or has lost its number
+ * (configuration_limit_exceeded if that is because there are no slots).
+ */
+pg_noreturn extern void sf_origin_report_missing(SfGeneratorKind kind);
+pg_noreturn extern void sf_origin_report_lost(SfGeneratorKind kind);
+
+/* Whether each kind of generator has an origin, of whatever layout. */
+extern bool sf_origins_exist(void);
+
+/*
+ * Create the origin of a kind of generator if there is none, and write SF_ORIGIN_NEW to it.  If
+ * there is one with another layout, and accept is true, rename it to this layout.  Returns whether
+ * anything was changed; *before is the previous layout, or NULL if there was no origin.
+ *
+ * Raises configuration_limit_exceeded when there is no slot for it.
+ */
+extern bool sf_origin_create(SfGeneratorKind kind, const SfLayout *layout, bool accept, char **before);
+
+#endif							/* SF_ORIGIN_H */

@@ -1,0 +1,189 @@
+/*
+ * postmaster_memory.c
+ *	  Memory that survives when the postmaster restarts all its processes after a crash.
+ *
+ * When a process crashes, the postmaster ends all others, makes shared memory again,
+ * and starts them again.  The lease that a registry granted to this server is still
+ * valid, and must not be lost with shared memory: the registry could be out of
+ * reach at that moment.  But it must not outlive the postmaster: everything in the data
+ * directory can be in a copy of it as well, and both copies be started.
+ *
+ * So it is in memory that the postmaster shares with its children by fork only, and
+ * that a restart of the processes does not touch.  So is the token, by which the registry
+ * recognizes the holder of a lease.
+ *
+ * A process that has gone wild may have written into this memory, and the registry worker may
+ * have been killed while it wrote: a checksum shows that.  Then there is no lease, and another
+ * token, until the registry has been asked.
+ *
+ * Another token is drawn when a lease is given back: a delayed message from before that
+ * then cannot give back a later lease.
+ *
+ * Generators that have been opened are noted here as well, because a generator that was lost with
+ * shared memory does not show what it had issued.
+ *
+ * Without a registry it is the machine ID that is kept: its first use fixes it until the
+ * server is restarted, and the crash of one process is no restart.  Otherwise, if two servers
+ * exchange their numbers and one of them has such a crash before it is restarted, both
+ * would use the same number.  Sessions fix it by compare-and-swap.  It is stored with its
+ * complement, so that a number that a process has overwritten is recognized.
+ */
+#include "postgres.h"
+
+#include <sys/mman.h>
+
+#include "miscadmin.h"
+#include "port/pg_crc32c.h"
+
+#include "state/postmaster_memory.h"
+
+typedef struct PostmasterMemory
+{
+	pg_uuid_t	token;
+	SfLease		lease;
+	pg_crc32c	checksum;		/* of the above */
+
+	/* Each is written by backends, always to true. */
+	bool		opened[SF_GENERATOR_COUNT];
+
+	/* See encode_pinned; 0 for none. */
+	pg_atomic_uint64 machine_ids[SF_GENERATOR_COUNT];
+} PostmasterMemory;
+
+#define CHECKED	offsetof(PostmasterMemory, checksum)
+
+static PostmasterMemory *memory = NULL;
+
+static pg_crc32c
+checksum(const PostmasterMemory *memory)
+{
+	pg_crc32c	sum;
+
+	INIT_CRC32C(sum);
+	COMP_CRC32C(sum, memory, CHECKED);
+	FIN_CRC32C(sum);
+	return sum;
+}
+
+/* Write what the checksum is of. */
+static void
+put(const pg_uuid_t *token, const SfLease *lease)
+{
+	PostmasterMemory next;
+
+	memset(&next, 0, sizeof(next));
+	memcpy(&next.token, token, sizeof(*token));
+	memcpy(&next.lease, lease, sizeof(*lease));
+	next.checksum = checksum(&next);
+	memcpy(memory, &next, CHECKED + sizeof(next.checksum));
+}
+
+void
+sf_postmaster_memory_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	memory = mmap(NULL, sizeof(PostmasterMemory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		ereport(ERROR,
+				errcode(ERRCODE_OUT_OF_MEMORY),
+				errmsg("could not map anonymous shared memory: %m"));
+	sf_postmaster_forget_lease();
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+		pg_atomic_init_u64(&memory->machine_ids[i], 0);
+}
+
+void
+sf_postmaster_forget_lease(void)
+{
+	static const SfLease none = {0};
+	pg_uuid_t	token;
+
+	if (!pg_strong_random(&token, sizeof(token)))
+		ereport(ERROR,
+				errcode(ERRCODE_INTERNAL_ERROR),
+				errmsg("could not generate random values"));
+	put(&token, &none);
+}
+
+/* A copy of what is kept, which is sound. */
+static PostmasterMemory
+get(void)
+{
+	PostmasterMemory copy;
+
+	if (memory->checksum != checksum(memory))
+		sf_postmaster_forget_lease();
+	memcpy(&copy, memory, sizeof(copy));
+	return copy;
+}
+
+pg_uuid_t
+sf_postmaster_token(void)
+{
+	return get().token;
+}
+
+void
+sf_postmaster_keep_lease(const SfLease *lease)
+{
+	pg_uuid_t	token = sf_postmaster_token();
+
+	put(&token, lease);
+}
+
+SfLease
+sf_postmaster_lease(void)
+{
+	static const SfLease none = {0};
+
+	return memory ? get().lease : none;
+}
+
+void
+sf_postmaster_note_opened(SfGeneratorKind kind)
+{
+	memory->opened[kind] = true;
+}
+
+bool
+sf_postmaster_was_opened(SfGeneratorKind kind)
+{
+	return memory->opened[kind];
+}
+
+static uint64
+encode_pinned(uint32 machine_id)
+{
+	return (uint64) ~machine_id << 32 | machine_id;
+}
+
+/* SF_MACHINE_ID_NOT_PINNED for 0, and for what encode_pinned does not return. */
+static uint32
+decode_pinned(uint64 number)
+{
+	uint32		machine_id = (uint32) number;
+
+	return number == encode_pinned(machine_id) ? machine_id : SF_MACHINE_ID_NOT_PINNED;
+}
+
+uint32
+sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id)
+{
+	uint64		found = 0;
+
+	if (memory == NULL)
+		return machine_id;
+	while (!pg_atomic_compare_exchange_u64(&memory->machine_ids[kind], &found, encode_pinned(machine_id)))
+	{
+		if (decode_pinned(found) != SF_MACHINE_ID_NOT_PINNED)
+			return decode_pinned(found);
+	}
+	return machine_id;
+}
+
+uint32
+sf_postmaster_machine_id(SfGeneratorKind kind)
+{
+	return memory ? decode_pinned(pg_atomic_read_u64(&memory->machine_ids[kind])) : SF_MACHINE_ID_NOT_PINNED;
+}

@@ -1,0 +1,45 @@
+/*
+ * postmaster_memory.h
+ *	  Memory that survives when the postmaster restarts all its processes after a crash.
+ */
+#ifndef SF_POSTMASTER_MEMORY_H
+#define SF_POSTMASTER_MEMORY_H
+
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "core/lease.h"
+#include "state/generator_state.h"
+
+/*
+ * Make it, in the postmaster, when it preloads the library; otherwise there is none.  Everything
+ * except the machine IDs is for servers that lease, and for the registry worker alone, except
+ * where another process is named.
+ */
+extern void sf_postmaster_memory_init(void);
+
+/* The token under which leases are held: random, of this run of the postmaster alone. */
+extern pg_uuid_t sf_postmaster_token(void);
+
+/* Keep a lease; and the lease that is kept, or number 0, which the postmaster reads as well. */
+extern void sf_postmaster_keep_lease(const SfLease *lease);
+extern SfLease sf_postmaster_lease(void);
+
+/* Forget the lease, and draw another token. */
+extern void sf_postmaster_forget_lease(void);
+
+/* Note, under the lock of a generator, that it was opened; and whether it ever was. */
+extern void sf_postmaster_note_opened(SfGeneratorKind kind);
+extern bool sf_postmaster_was_opened(SfGeneratorKind kind);
+
+/*
+ * Fix the machine ID of a generator for this run of the postmaster.  Of several callers the first
+ * one decides; returns the number that is fixed.  If nothing is kept, that is the caller's number.
+ */
+extern uint32 sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id);
+
+/* The number that was fixed, or SF_MACHINE_ID_NOT_PINNED. */
+extern uint32 sf_postmaster_machine_id(SfGeneratorKind kind);
+
+#endif							/* SF_POSTMASTER_MEMORY_H */

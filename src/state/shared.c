@@ -1,0 +1,214 @@
+/*
+ * shared.c
+ *	  The state that all backends of a server share.
+ *
+ * The postmaster makes it from the settings when it starts, and again when it
+ * starts all processes again after one has crashed.  Where the library is not
+ * preloaded, the first session that needs it does (PostgreSQL 17 and later), and the
+ * others find it by its name; the settings that it is made from hold until the server is
+ * restarted, as if they had been read at its start.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "utils/acl.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/syscache.h"
+
+#include "clocks.h"
+#include "compat.h"
+#include "core/sno.h"
+#include "settings.h"
+#include "state/postmaster_memory.h"
+#include "state/shared.h"
+
+static SfShared *shared = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+/* After the crash of a process: the lease, or without a registry the machine IDs, that apply. */
+static void
+restore_shared(SfShared *new)
+{
+	const SfLease *lease = &new->registry.lease;
+
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+	{
+		SfGenerator *generator = &new->generators[i];
+
+		if (!generator->leased)
+			pg_atomic_write_u32(&generator->machine_id, sf_postmaster_machine_id(generator->kind));
+		else if (lease->number != 0)
+			sf_generator_set_lease(generator, lease->machine_id, lease->from, lease->until);
+	}
+}
+
+/* Make the state in new memory.  Sessions do this under a lock, so it raises nothing. */
+static void
+fill_shared(void *memory)
+{
+	SfShared   *new = memory;
+	bool		leased = !IsUnderPostmaster && sf_registry_is_set();
+
+	memset(new, 0, sizeof(*new));
+	strlcpy(new->version, SF_VERSION, sizeof(new->version));
+	new->preloaded = !IsUnderPostmaster;
+	new->tranche = LWLockNewTrancheId();
+	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
+	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
+	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
+	LWLockInitialize(&new->registry.lock, new->tranche);
+	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT, sf_settings_layout, sf_settings_layout_text,
+					  *sf_settings_sequence_range, leased, new->tranche);
+	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
+					  *sf_settings_sno_sequence_range, leased, new->tranche);
+	sf_lease_init(&new->registry);
+	if (new->preloaded)
+		restore_shared(new);
+}
+
+static void
+request_shared(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SfShared)));
+}
+
+static void
+start_shared(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	/* After a crash it points into the old segment. */
+	shared = NULL;
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("snowflake", sizeof(SfShared), &found);
+	if (!found)
+		fill_shared(shared);
+	LWLockRelease(AddinShmemInitLock);
+	LWLockRegisterTranche(shared->tranche, "snowflake");
+}
+
+/*
+ * A replication origin was created or dropped, or that was rolled back: the origins may
+ * have lost their values (origin.c).  Called in any state of the process, so it only notes
+ * that.
+ */
+static void
+doubt_origins(Datum argument, int cache, uint32 hash)
+{
+	for (int i = 0; shared && i < SF_GENERATOR_COUNT; i++)
+		pg_atomic_write_u32(&shared->generators[i].origin_doubtful, 1);
+}
+
+void
+sf_shared_init(void)
+{
+	CacheRegisterSyscacheCallback(REPLORIGIDENT, doubt_origins, (Datum) 0);
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shared;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_shared;
+}
+
+/*
+ * Sessions that were started after an update of the files have the new library, and the
+ * memory may be the old one's.  (That is why it does not have the version in its name:
+ * there would be two generators of each kind.)
+ */
+static void
+check_version(const SfShared *found)
+{
+	if (strcmp(found->version, SF_VERSION) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("another version of the library snowflake is in use in this server"),
+				errdetail("This session has version %s.", SF_VERSION),
+				errhint("Restart the server."));
+}
+
+/* Find what a session has made, or make it. */
+static void
+attach(void)
+{
+	SfShared   *found = sf_named_segment("snowflake", sizeof(SfShared), fill_shared);
+
+	if (found == NULL)
+		return;
+	check_version(found);
+	LWLockRegisterTranche(found->tranche, "snowflake");
+	shared = found;
+	sf_shared_set_max_ahead(sf_max_ahead);
+}
+
+SfShared *
+sf_shared(void)
+{
+	if (shared == NULL && IsUnderPostmaster)
+		attach();
+	return shared;
+}
+
+void
+sf_shared_set_max_ahead(int max_ahead)
+{
+	if (shared == NULL || (shared->preloaded && IsUnderPostmaster))
+		return;
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+		pg_atomic_write_u32(&shared->generators[i].max_ahead, (uint32) max_ahead * 1000);
+}
+
+/*
+ * Which line to add to which file.  A role that may not read the settings is
+ * not told their values.
+ */
+static int
+preload_hint(void)
+{
+	bool		may_read = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+	const char *others = may_read ? shared_preload_libraries_string : "";
+	const char *file = may_read && ConfigFileName ? ConfigFileName : "postgresql.conf";
+
+	return errhint("Add the line \"shared_preload_libraries = '%s%ssnowflake'\" to \"%s\" and restart the server.",
+				   others, others[0] ? ", " : "", file);
+}
+
+SfShared *
+sf_shared_required(void)
+{
+	if (sf_shared() == NULL)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("Snowflake IDs can be generated only if snowflake is loaded by shared_preload_libraries"),
+				preload_hint());
+	if (!shared->preloaded && sf_registry_is_set())
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("a machine ID can be leased only if snowflake is loaded by shared_preload_libraries"),
+				errdetail("snowflake.registry is set."),
+				preload_hint());
+	return shared;
+}
+
+const SfLayout *
+sf_layout_in_force(void)
+{
+	return sf_shared() ? &shared->generators[SF_GENERATOR_BIGINT].layout : sf_settings_layout;
+}
+
+const char *
+sf_layout_in_force_text(void)
+{
+	return sf_shared() ? shared->generators[SF_GENERATOR_BIGINT].layout_text : sf_settings_layout_text;
+}

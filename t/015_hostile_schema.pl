@@ -1,0 +1,112 @@
+# CREATE EXTENSION by a superuser into a schema in which another user has laid traps: functions
+# and operators of the names that the scripts use, which would match some call better than those
+# of pg_catalog do.  No object of the extensions may use one.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $server = PostgreSQL::Test::Cluster->new('main');
+$server->init;
+$server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.machine_id = 1\nfsync = off\nmax_locks_per_transaction = 1024\n");
+$server->start;
+
+my @scripts = map { slurp_file($_) } glob("$FindBin::RealBin/../snowflake*--*.sql");
+my %called = map { lc $_ => 1 } map { /\b([a-z_0-9]+)\s*\(/gi } @scripts;
+my $names = join(', ', map { "'$_'" } sort keys %called);
+
+# Of each function an overload for each of its arguments and each type of a list; of those
+# that take any number of arguments, or any type, one for each number; and operators for all
+# pairs of types.
+my $traps = <<SQL;
+SET client_min_messages = error;
+CREATE ROLE attacker;
+CREATE SCHEMA evil AUTHORIZATION attacker;
+SET ROLE attacker;
+SET search_path = pg_catalog;
+CREATE FUNCTION evil.sprung() RETURNS boolean LANGUAGE plpgsql AS \$\$ BEGIN RAISE 'a trap'; END \$\$;
+CREATE TABLE evil.types AS SELECT t::regtype AS type FROM unnest(ARRAY[
+	'boolean', '"char"', 'smallint', 'integer', 'bigint', 'double precision', 'numeric', 'text', 'name', 'varchar', 'bpchar',
+	'timestamptz', 'timestamp', 'date', 'interval', 'oid', 'regclass', 'regtype', 'regnamespace', 'text[]', 'name[]', 'smallint[]', 'oid[]', 'int2vector', 'uuid', 'bytea']) t;
+CREATE FUNCTION evil.trap(name name, arguments text) RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	EXECUTE format('CREATE FUNCTION evil.%I(%s) RETURNS boolean LANGUAGE SQL AS ''SELECT evil.sprung()''', name, arguments);
+EXCEPTION WHEN duplicate_function OR invalid_function_definition THEN
+	NULL;
+END
+\$\$;
+SELECT count(evil.trap(proname, (SELECT string_agg(CASE WHEN i = position OR argument::regtype IN ('"any"', 'anyelement', 'anycompatible', 'anyarray') THEN types.type ELSE argument::regtype END::text, ', ' ORDER BY i)
+	FROM unnest(proargtypes::oid[]) WITH ORDINALITY a (argument, i))))
+FROM pg_catalog.pg_proc, evil.types, generate_series(1, pronargs) AS position
+WHERE pronamespace = 'pg_catalog'::regnamespace AND proname IN ($names) AND NOT ('internal'::regtype = ANY (proargtypes::oid[])) AND NOT ('cstring'::regtype = ANY (proargtypes::oid[]));
+SELECT count(evil.trap(proname, array_to_string(array_fill(type::text, ARRAY[length]), ', ')))
+FROM pg_catalog.pg_proc, evil.types, generate_series(0, 5) AS length
+WHERE pronamespace = 'pg_catalog'::regnamespace AND proname IN ($names) AND (provariadic <> 0 OR '"any"'::regtype = ANY (proargtypes::oid[])) AND type <> 'text[]'::regtype;
+DO \$\$
+DECLARE
+	pair record;
+	symbol text;
+BEGIN
+	FOR pair IN SELECT l.type AS l, r.type AS r FROM evil.types l, evil.types r LOOP
+		PERFORM evil.trap('operand', pair.l || ', ' || pair.r);
+		FOREACH symbol IN ARRAY ARRAY['=', '<>', '<', '>', '<=', '>=', '+', '-', '*', '/', '%', '||', '~', '~~', '^', '&', '|', '<<', '>>', '->', '->>'] LOOP
+			IF NOT EXISTS (SELECT FROM pg_operator WHERE oprname = symbol AND oprnamespace = 'pg_catalog'::regnamespace AND oprleft = pair.l AND oprright = pair.r) THEN
+				EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operand)', symbol, pair.l, pair.r);
+			END IF;
+		END LOOP;
+	END LOOP;
+END
+\$\$;
+CREATE TABLE evil.traps AS
+	SELECT 'pg_proc'::regclass AS classid, oid FROM pg_proc WHERE pronamespace = 'evil'::regnamespace
+	UNION ALL SELECT 'pg_operator'::regclass, oid FROM pg_operator WHERE oprnamespace = 'evil'::regnamespace;
+SQL
+$server->safe_psql('postgres', $traps);
+cmp_ok($server->safe_psql('postgres', "SELECT count(*) FROM evil.traps WHERE classid = 'pg_proc'::regclass"), '>', 1000, 'functions are laid as traps');
+cmp_ok($server->safe_psql('postgres', "SELECT count(*) FROM evil.traps WHERE classid = 'pg_operator'::regclass"), '>', 5000, 'and operators');
+
+# A trap works: what uses it is found.
+my $found = <<'SQL';
+SELECT pg_describe_object(d.classid, d.objid, d.objsubid) || ' uses ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)
+FROM pg_depend d JOIN evil.traps t ON t.classid = d.refclassid AND t.oid = d.refobjid
+WHERE (d.classid, d.objid) NOT IN (SELECT classid, oid FROM evil.traps)
+SQL
+$server->safe_psql('postgres', "SET search_path = evil; CREATE FUNCTION careless(i integer) RETURNS boolean RETURN i * interval '1 day'");
+like($server->safe_psql('postgres', $found), qr/^function evil\.careless\(integer\) uses operator evil\.\*\(integer,interval\)$/, 'a careless function uses one');
+$server->safe_psql('postgres', 'DROP FUNCTION evil.careless');
+
+my ($status, undef, $stderr) = $server->psql('postgres', 'CREATE EXTENSION snowflake SCHEMA evil');
+is($stderr, '', 'CREATE EXTENSION snowflake');
+($status, undef, $stderr) = $server->psql('postgres', 'SET search_path = evil; CREATE EXTENSION snowflake_registry');
+is($stderr, '', 'CREATE EXTENSION snowflake_registry');
+is($server->safe_psql('postgres', $found), '', 'no object of the extensions uses a trap');
+
+# What is resolved only when it is called has a search_path of its own.
+is($server->safe_psql('postgres', <<'SQL'), '', 'all other functions have a safe search_path');
+SELECT p.oid::regprocedure
+FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_language l ON l.oid = p.prolang
+WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  AND d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'snowflake%')
+  AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL
+  AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(p.proconfig, '{}'))
+SQL
+
+# And so they work there, for a superuser with the attacker's search_path.
+is($server->safe_psql('postgres', <<'SQL'), "4\nt", 'functions work among traps');
+SET search_path = evil, public;
+CREATE TABLE public.events (id bigint) PARTITION BY RANGE (id);
+SELECT pg_catalog.count(*) FROM evil.snowflake_create_partitions('public.events', '2026-01-01', '2026-05-01', '1 month');
+CREATE TABLE public.old (id serial PRIMARY KEY);
+INSERT INTO public.old SELECT FROM pg_catalog.generate_series(1, 10);
+ALTER TABLE public.old ALTER id TYPE bigint;
+SELECT evil.snowflake_adopt('public.old', 'id') OPERATOR(pg_catalog.=) evil.snowflake_adopt('public.old', 'id') FROM (VALUES (1)) v WHERE false
+UNION ALL SELECT true;
+SQL
+
+done_testing();

@@ -1,0 +1,230 @@
+# IDs of type sno when the clock steps back: the generator continues at once, in the other
+# phase, and no ID is issued twice, over second steps, crashes, promotions and among 64
+# sessions.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $clock = TestClock->new;
+my $server = $clock->server('main', "snowflake.max_wait = 0\nsnowflake.sno_partition = 77\nmax_connections = 100",
+	allows_streaming => 1);
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$server->backup('copy');
+
+my %seen;
+
+# IDs of one session of a server are new, true to the clock, and of a phase.
+sub issues
+{
+	my ($from, $phase, $name) = @_;
+	my @rows = split /\n/, $from->safe_psql('postgres', q{
+		SELECT id, sno_tick_tock(id), sno_partition(id), extract(epoch FROM clock_timestamp() - sno_timestamp(id))
+		FROM sno_nextvals(1000, 3) AS id});
+	my @again = grep { $seen{ (split /\|/)[0] }++ } @rows;
+	my @wrong = grep { my (undef, $t, $partition, $behind) = split /\|/; $t ne $phase || $partition != 77 || $behind < -0.02 || $behind > 5 } @rows;
+
+	is(scalar(@rows) . ' ' . scalar(@again) . ' ' . scalar(@wrong), '1000 0 0', "$name: new, in the phase $phase, true to the clock");
+}
+
+sub refuses
+{
+	my ($name) = @_;
+	my ($status, $stdout, $stderr) = $server->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT sno_nextval()");
+
+	like($stderr, qr/ERROR:  53400/, $name);
+}
+
+sub snapshot { return $server->safe_psql('postgres', "SELECT $_[0] FROM sno_snapshot()"); }
+
+# Nothing waits here: snowflake.max_wait is 0.
+issues($server, 'f', 'at first');
+is(snapshot('partition, sequence_min, sequence_max, wall_safe IS NULL, drifts'), '77|0|65535|t|0', 'its state');
+
+# What the server had reserved before a crash, a second, is no step back: it is waited for.
+$clock->freeze;
+crash($server);
+$clock->start($server);
+refuses('within what was reserved before a crash');
+is(snapshot('drifts'), '0', 'and that is no change of phase');
+$clock->set(2);
+$clock->thaw;
+issues($server, 'f', 'past that');
+
+my $first_hi = snapshot('wall_hi');
+$clock->set(-3600);
+issues($server, 't', 'an hour back');
+is(snapshot("drifts, wall_safe = '$first_hi'"), '1|t', 'its state has how far the other phase was used');
+$clock->set(-3700);
+refuses('a second step back, into what was used in both phases');
+$clock->set(-3500);
+issues($server, 't', 'past the last step');
+$clock->set(0);
+issues($server, 't', 'past both phases');
+$clock->set(600);
+issues($server, 't', 'ten minutes on');
+$clock->set(500);
+issues($server, 'f', 'a step back that is not as far');
+is(snapshot('drifts'), '2', 'is the second change of phase');
+
+# A crash keeps the phase and what was used.
+crash($server);
+$clock->set(505);
+$clock->start($server);
+issues($server, 'f', 'after a crash');
+$clock->set(300);
+refuses('a step back into what was used in both phases before the crash');
+$clock->set(505);
+
+# The clock is set back while the server is down: a regression like any other.
+$clock->set(1000);
+issues($server, 'f', 'later');
+$server->stop;
+$clock->set(800);
+$clock->start($server);
+issues($server, 't', 'the clock was set back while the server was down');
+crash($server);
+$clock->set(650);
+$clock->start($server);
+refuses('and once more, over a crash');
+$clock->set(1100);
+issues($server, 't', 'until it is past both');
+
+# A clock that is wrong when a server starts, and then corrected, is trusted.
+my $its_clock = TestClock->new;
+my $wrong = $its_clock->server('wrong', 'snowflake.max_wait = 0');
+$wrong->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 'f', 'a server with the right clock');
+$wrong->stop;
+$its_clock->set(-7200);
+$its_clock->start($wrong);
+is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'that starts with a clock two hours behind');
+$its_clock->set(2);
+is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'continues when it is corrected');
+
+# The end of the timestamp bits: a floor there is waited for, also if the origin rounds it up
+# to the end, and a clock that is past it is an error.
+$wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
+fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
+$wrong->stop;
+$its_clock->start($wrong);
+fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
+$wrong->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
+$its_clock->step(2);
+is($wrong->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(10, 0)'), '10', 'moved back, it continues');
+$wrong->stop;
+$its_clock->set(3461327260 - time);
+$its_clock->start($wrong);
+fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/the timestamp bits of type sno are used up/, qr/HINT:  Check the clock/);
+$wrong->stop;
+
+# The floor holds in both phases, also over a crash.
+$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 hour')");
+refuses('a floor that is ahead of the clock');
+crash($server);
+$clock->start($server);
+refuses('and over a crash');
+$server->stop;
+$clock->set(1100);
+$clock->start($server);
+refuses('and before it, with the other phase free');
+$clock->set(1200 + 3610);
+issues($server, 't', 'until the clock is there');
+$server->stop;
+$clock->start($server);
+$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
+refuses('a floor that was set before the first ID');
+$server->stop;
+$clock->start($server);
+$server->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
+is($server->safe_psql('postgres', "SET snowflake.max_wait = '10 s'; SELECT sno_tick_tock(sno_nextval())"), 't', 'and set back before the first ID');
+$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
+$clock->set(1200 + 4300);
+issues($server, 't', 'until it is reached');
+
+# A standby that is promoted continues from the same state.
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($server, 'copy', has_streaming => 1);
+$clock->start($standby);
+$server->wait_for_catchup($standby);
+fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
+fails_with($standby, 'SELECT sno_at(now(), 0)', '25006', qr/sno_at\(\)/);
+$server->stop;
+$standby->promote;
+$clock->set(1200 + 4000);
+issues($standby, 'f', 'a promoted standby whose clock is behind');
+$clock->set(1200 + 3900);
+my ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sno_nextval()');
+isnt($status, 0, 'has a record of what was used in both phases');
+$standby->stop;
+
+# Many sessions while the clock steps, and crashes.
+my $busy = $clock->server('busy', "snowflake.max_wait = -1\nmax_connections = 100\nsnowflake.sno_partition = 77");
+$busy->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my @files;
+for my $round (1 .. 4)
+{
+	my @running = map {
+		my $file = "$scratch/snos." . scalar(@files);
+		push @files, $file;
+		IPC::Run::start([ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $busy->connstr('postgres'), '-c', "SELECT sno_nextvals(40000, $_)" ],
+			'2>', '/dev/null')
+	} 1 .. 64;
+	for my $step (1 .. 600)
+	{
+		last if $step > 10 && 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
+		$clock->step($step % 2 ? -rand(0.5) : rand(0.6));
+		select(undef, undef, undef, 0.1);
+	}
+	crash($busy);
+	$_->finish for @running;
+	$clock->step(-rand(1)) if $round % 2;
+	$clock->start($busy);
+}
+my $list = "$scratch/snos.all";
+system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");
+$busy->safe_psql('postgres', "CREATE UNLOGGED TABLE taken (id sno); COPY taken FROM '$list'");
+my $result = $busy->safe_psql('postgres', q{
+	SELECT count(*), count(*) - count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), sno_tick_tock(id))),
+		count(*) FILTER (WHERE sno_tick_tock(id)) > 1000 FROM taken});
+my ($count, $duplicates, $both) = split /\|/, $result;
+cmp_ok($count, '>', 128_000, "256 sessions and 4 crashes: $count IDs");
+is("$duplicates $both", '0 t', 'none twice, metabytes left aside, in both phases');
+$busy->stop;
+
+# Two servers share a partition by their sequence numbers.
+my @halves = ('0-32767', '65535-32768');
+my @shared = map { snowflake_server("half$_", 'snowflake.sno_partition = 9', "snowflake.sno_sequence_range = '$halves[$_]'") } 0, 1;
+is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * ' . $_ . ', max(sno_sequence(id)) < 32768 + 32768 * ' . $_ .
+	', count(DISTINCT id) FROM (SELECT sno_nextvals(500000, 0) AS id) i'), 't|t|500000', "half $_ of a partition") for 0, 1;
+
+# A generator at its limit is not one whose clock has stepped back.
+my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-63'", 'snowflake.max_wait = -1');
+is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or(sno_tick_tock(id)) FROM (SELECT sno_nextvals(30000, 0) AS id) i'), '30000|f',
+	'all the IDs of a narrow range');
+is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a change of phase');
+is($narrow->safe_psql('postgres', "SELECT overflow_ticks > 100 FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', 'are counted as overflows');
+
+# The partition is the machine ID in use, not one that a reload brings.
+my $pinned = snowflake_server('pinned', 'snowflake.machine_id = 5');
+$pinned->safe_psql('postgres', 'SELECT snowflake_nextval()');
+configure($pinned, 'snowflake.machine_id', 6);
+is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'the partition is the machine ID that was fixed');
+configure($pinned, 'snowflake.sno_partition', 8);
+is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'and is fixed itself');
+log_matches($pinned, 0, qr/the partition of type sno is now 8, but this server goes on with 5/, 'which the log tells');
+my $unset = snowflake_server('unset');
+fails_with($unset, 'SELECT sno_nextval()', '55000', qr/neither snowflake.sno_partition nor snowflake.machine_id is set/, qr/0 to 65535/);
+configure($unset, 'snowflake.machine_id', 70000);
+fails_with($unset, 'SELECT sno_nextval()', '22023', qr/machine ID 70000 is no partition/, qr/HINT:.*snowflake.sno_partition/);
+configure($unset, 'snowflake.sno_partition', 65535);
+is($unset->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '65535', 'the partition has a setting of its own');
+
+done_testing();

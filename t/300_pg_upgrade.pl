@@ -1,0 +1,71 @@
+# pg_upgrade does not carry replication origins over.  The new cluster issues no IDs until its
+# origin is created; if its clock is behind, the floor has to be set, too.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IdLog;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $clock = TestClock->new;
+my $configuration = <<'CONF';
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+snowflake.max_wait = '100ms'
+CONF
+
+my $old = PostgreSQL::Test::Cluster->new('old');
+$old->init;
+$old->append_conf('postgresql.conf', $configuration);
+$clock->start($old);
+my $ids = IdLog->new;
+$ids->make_tables($old);
+$ids->continues($old, 'the old cluster issues IDs');
+$old->safe_psql('postgres', q{
+	CREATE TABLE lamps (id bigserial PRIMARY KEY, item text);
+	INSERT INTO lamps (item) VALUES ('a lamp'), ('a desk');
+	SELECT snowflake_adopt('lamps', 'id');
+	INSERT INTO lamps (item) VALUES ('a chair');
+});
+my $lamps = $old->safe_psql('postgres', 'TABLE lamps ORDER BY id');
+$old->stop;
+
+my $new = PostgreSQL::Test::Cluster->new('new');
+$new->init;
+$new->append_conf('postgresql.conf', $configuration);
+
+chdir $scratch;
+my $bindir = (split /\n/, `pg_config --bindir`)[0];
+command_ok(
+	[
+		'pg_upgrade', '--no-sync',
+		'--old-datadir', $old->data_dir, '--new-datadir', $new->data_dir,
+		'--old-bindir', $bindir, '--new-bindir', $bindir,
+		'--socketdir', $new->host, '--old-port', $old->port, '--new-port', $new->port ],
+	'pg_upgrade');
+
+# Without the origin no IDs are issued; a new one has no record of the past.
+$clock->set(-3600);
+$clock->start($new);
+fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the origin of Snowflake IDs is missing/,
+	qr/pg_upgrade does not carry it over/, qr/HINT:  Make it anew by "SELECT snowflake_create_origin\(\)".*snowflake_set_floor/);
+$new->safe_psql('postgres', 'SELECT snowflake_create_origin()');
+my $greatest = $ids->greatest;
+$new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");
+IdLog->new->continues_above_recovered($new, $clock, 'the new cluster');
+
+# An adopted table has its rows, its default, and no sequence.
+is($new->safe_psql('postgres', 'TABLE lamps ORDER BY id'), $lamps, 'an adopted table has its rows');
+is($new->safe_psql('postgres', "INSERT INTO lamps (item) VALUES ('a shelf') RETURNING id > (SELECT max(id) FROM lamps)"),
+	't', 'and gets IDs above them');
+is($new->safe_psql('postgres', "SELECT pg_get_serial_sequence('lamps', 'id') IS NULL AND to_regclass('lamps_id_seq') IS NULL"),
+	't', 'and has no sequence');
+$new->stop;
+
+done_testing();

@@ -1,0 +1,266 @@
+/*
+ * test_batch.c
+ *	  Batches: compared with a slow statement of the rules, and in a simulation.
+ */
+#include "reservation.h"
+#include "batch.h"
+#include "tap.h"
+
+/* Three bits of sequence: a tick has eight positions. */
+static SfLayout
+small_layout(void)
+{
+	SfLayout	layout;
+	SfParseError error;
+
+	ok(sf_layout_parse("epoch=2000-01-01 tick=1ms timestamp=5 machine=2 sequence=3",
+					   &layout, &error), "the small layout parses");
+	return layout;
+}
+
+/* The number of positions of the small layout. */
+#define SMALL_END	(32u * 8)
+
+/*
+ * The start of a batch, by the rule itself, one position at a time: the first
+ * position at or above the cursor that is in the range and in a tick not before
+ * the clock's.  If no position of the range was taken from its tick, the
+ * position must also be past the jitter.
+ */
+static uint64_t
+slow_start(const SfBatchTerms *terms, uint64_t cursor)
+{
+	uint64_t	position = cursor;
+
+	for (;; position++)
+	{
+		int64_t		tick = (int64_t) (position / 8);
+		uint32_t	sequence = (uint32_t) (position % 8);
+		bool		touched = cursor > (uint64_t) tick * 8 + terms->range.min;
+		uint32_t	first = terms->range.min;
+
+		if (!touched)
+			first += terms->jitter;
+		if (first > terms->range.max)
+			first = terms->range.max;
+		if (tick >= terms->now_tick && sequence >= first && sequence <= terms->range.max)
+			return position;
+	}
+}
+
+static bool
+agrees(const SfBatchTerms *terms, uint64_t cursor)
+{
+	SfBatch		batch = {0, 0, 0};
+	SfBatchStatus status = sf_batch_next(terms, cursor, &batch);
+	uint64_t	start = slow_start(terms, cursor);
+	uint64_t	end = start;
+
+	if (batch.tick != start / 8)
+		return false;
+	if (start / 8 > terms->last_tick)
+		return status == SF_BATCH_EXHAUSTED;
+	if ((int64_t) (start / 8) > terms->last_allowed_tick)
+		return status == SF_BATCH_AHEAD;
+	if (start >= terms->reserved_until)
+		return status == SF_BATCH_NOT_RESERVED;
+	while (end < start + terms->size && end < terms->reserved_until &&
+		   end / 8 == start / 8 && end % 8 <= terms->range.max && end % 8 >= terms->range.min)
+		end++;
+	return status == SF_BATCH_OK && batch.start == start && batch.end == end;
+}
+
+static void
+test_against_rule(void)
+{
+	SfLayout	layout = small_layout();
+	int			wrong = 0;
+	int			seen[4] = {0};
+
+	for (int n = 0; n < 500000; n++)
+	{
+		SfBatchTerms terms = {.layout = &layout,.last_tick = sf_layout_last_tick(&layout)};
+		uint64_t	cursor = random_number() % (SMALL_END + 1);
+		SfBatch		batch;
+
+		terms.last_tick -= random_number() % 4;
+		terms.range.min = (uint32_t) (random_number() % 8);
+		terms.range.max = terms.range.min + (uint32_t) (random_number() % (8 - terms.range.min));
+		terms.now_tick = (int64_t) (random_number() % 40) - 4;
+		terms.last_allowed_tick = terms.now_tick + (int64_t) (random_number() % 4);
+		terms.reserved_until = random_number() % (SMALL_END + 1);
+		terms.size = 1 + (uint32_t) (random_number() % 10);
+		terms.jitter = (uint32_t) (random_number() % 10);
+		wrong += !agrees(&terms, cursor);
+		seen[sf_batch_next(&terms, cursor, &batch)]++;
+	}
+	is_int(wrong, 0, "batches follow the rule");
+	for (int status = 0; status < 4; status++)
+		ok(seen[status] > 1000, "status %d was met", status);
+}
+
+/*
+ * Several backends, which have each read the cursor some steps ago, try to swap
+ * it, under a clock that moves at random.  No position may be taken twice.
+ */
+static void
+test_race(void)
+{
+	enum
+	{
+		BACKENDS = 4
+	};
+	SfLayout	layout = small_layout();
+	uint8_t		taken[SMALL_END];
+	int			twice = 0;
+	int			beyond = 0;
+	int			batches = 0;
+
+	for (int run = 0; run < 3000; run++)
+	{
+		uint64_t	cursor = 0;
+		uint64_t	reserved_until = 0;
+		uint64_t	loaded[BACKENDS] = {0};
+
+		memset(taken, 0, sizeof(taken));
+		for (int step = 0; step < 200; step++)
+		{
+			int			backend = (int) (random_number() % BACKENDS);
+			SfBatchTerms terms = {.layout = &layout,.range = {1, 6},
+			.last_tick = sf_layout_last_tick(&layout)};
+			SfBatch		batch;
+
+			if (random_number() % 2)
+			{
+				loaded[backend] = cursor;
+				continue;
+			}
+			terms.now_tick = (int64_t) (random_number() % 34) - 2;
+			terms.last_allowed_tick = terms.now_tick + 2;
+			terms.reserved_until = reserved_until;
+			terms.size = 1 + (uint32_t) (random_number() % 4);
+			terms.jitter = (uint32_t) (random_number() % 3);
+			switch (sf_batch_next(&terms, loaded[backend], &batch))
+			{
+				case SF_BATCH_OK:
+					if (cursor != loaded[backend])	/* the swap fails */
+						break;
+					cursor = batch.end;
+					batches++;
+					beyond += batch.end > reserved_until;
+					for (uint64_t position = batch.start; position < batch.end; position++)
+						twice += taken[position]++;
+					break;
+				case SF_BATCH_NOT_RESERVED:
+					reserved_until += 24;
+					break;
+				default:
+					break;
+			}
+		}
+	}
+	is_int(twice, 0, "no position is taken twice");
+	is_int(beyond, 0, "no position at or above reserved_until is taken");
+	ok(batches > 10000, "%d batches were taken", batches);
+}
+
+static void
+test_widest_sequence(void)
+{
+	SfLayout	layout;
+	SfParseError error;
+	SfBatchTerms terms = {.layout = &layout,.range = {0, SF_SEQUENCE_MAX},
+	.last_tick = UINT32_MAX,.now_tick = 1,
+	.last_allowed_tick = 1,.reserved_until = UINT64_MAX,.size = UINT32_MAX};
+	SfBatch		batch;
+
+	ok(sf_layout_parse("epoch=2000-01-01 tick=1ms timestamp=32 sequence=31", &layout, &error),
+	   "31 bits of sequence parse");
+	is_int(sf_batch_next(&terms, 0, &batch), SF_BATCH_OK, "a whole tick");
+	is_int((int64_t) batch.start, INT64_C(1) << 31, "from its first position");
+	is_int((int64_t) batch.end, INT64_C(2) << 31, "to its last");
+	is_int(sf_batch_next(&terms, batch.end, &batch), SF_BATCH_AHEAD, "then the next tick");
+
+	/*
+	 * Positions up to 2^63 - 1: the cursor after the last one does not fit an
+	 * int64.
+	 */
+	ok(sf_layout_parse("epoch=1970-01-01 tick=1us timestamp=63", &layout, &error), "63 bits parse");
+	terms.range = sf_sequence_range_within(&layout, terms.range);
+	terms.now_tick = terms.last_allowed_tick = INT64_MAX;
+	terms.last_tick = sf_layout_last_tick(&layout);
+	is_int(sf_batch_next(&terms, 0, &batch), SF_BATCH_OK, "the last position of all");
+	ok(batch.end == UINT64_C(1) << 63, "moves the cursor behind it");
+	is_int(sf_batch_next(&terms, batch.end, &batch), SF_BATCH_EXHAUSTED, "then nothing");
+}
+
+static void
+test_next_tick(void)
+{
+	SfLayout	layout = small_layout();
+
+	is_int((int64_t) sf_position_next_tick(&layout, 16), 24, "the next tick, from the start of one");
+	is_int((int64_t) sf_position_next_tick(&layout, 17), 24, "from within one");
+	is_int((int64_t) sf_position_next_tick(&layout, 23), 24, "from the end of one");
+}
+
+static void
+test_size(void)
+{
+	SfSequenceRange twelve_bits = {0, 4095};
+	SfSequenceRange few = {10, 20};
+	SfSequenceRange all = {0, SF_SEQUENCE_MAX};
+
+	is_int(sf_batch_size_max(twelve_bits), 64, "a 64th of a tick");
+	is_int(sf_batch_size_max(few), 1, "at least one");
+	is_int(sf_batch_size_max(all), 1 << 25, "of the widest sequence");
+	is_int(sf_batch_size_next(0, 0, true, 64), 1, "the first batch has one position");
+	is_int(sf_batch_size_next(4, 0, false, 64), 8, "used up in its tick: doubled");
+	is_int(sf_batch_size_next(64, 0, false, 64), 64, "but no more than the most");
+	is_int(sf_batch_size_next(4, 0, true, 64), 4, "used up, but its tick passed: kept");
+	is_int(sf_batch_size_next(8, 4, true, 64), 8, "half left over: kept");
+	is_int(sf_batch_size_next(8, 5, true, 64), 4, "more left over: halved");
+	is_int(sf_batch_size_next(1, 1, true, 64), 1, "but no less than one");
+}
+
+static void
+test_reservation(void)
+{
+	SfLayout	layout;
+	SfParseError error;
+	uint64_t	reserved_until;
+
+	ok(sf_layout_parse("epoch=2000-01-01 tick=1ms timestamp=41 machine=10 sequence=12",
+					   &layout, &error), "a layout parses");
+	is_int(sf_reservation_length(&layout), 1000000, "a second is reserved");
+	reserved_until = sf_reservation_next(&layout, 5000000, 0);
+	is_int((int64_t) reserved_until, INT64_C(6000) << 12, "a second past the clock");
+	is_int((int64_t) sf_reservation_next(&layout, 5000001, 0), INT64_C(6001) << 12, "rounded up to a tick");
+	is_int((int64_t) sf_reservation_next(&layout, 5000000, (UINT64_C(7000) << 12) + 5),
+		   INT64_C(8000) << 12, "a second past the cursor, if that is ahead");
+	is_int((int64_t) sf_reservation_next(&layout, -INT64_C(9000000000), 0),
+		   INT64_C(1000) << 12, "under a clock before the epoch");
+	ok(!sf_reservation_is_near(&layout, UINT64_C(5499) << 12, reserved_until), "not near before the middle");
+	ok(sf_reservation_is_near(&layout, UINT64_C(5500) << 12, reserved_until), "near at the middle");
+
+	ok(sf_layout_parse("epoch=2000-01-01 tick=1s timestamp=4 sequence=2", &layout, &error),
+	   "a layout of 16 seconds parses");
+	is_int(sf_reservation_length(&layout), 2000000, "two ticks are reserved");
+	is_int((int64_t) sf_reservation_next(&layout, 13000000, 0), 15 << 2, "up to the last tick");
+	ok(!sf_reservation_is_near(&layout, 13 << 2, 15 << 2), "not near in the first of them");
+	ok(sf_reservation_is_near(&layout, 14 << 2, 15 << 2), "near in the second");
+	is_int((int64_t) sf_reservation_next(&layout, 14000000, 0), 16 << 2, "up to the end of the layout");
+	is_int((int64_t) sf_reservation_next(&layout, 99000000, 0), 16 << 2, "and no further");
+}
+
+int
+main(void)
+{
+	test_against_rule();
+	test_race();
+	test_widest_sequence();
+	test_next_tick();
+	test_size();
+	test_reservation();
+	return done_testing();
+}
