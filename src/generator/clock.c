@@ -55,7 +55,8 @@ is_too_far(int64 distance)
 static TimestampTz
 generator_end(SfGenerator *generator)
 {
-	TimestampTz safe = sf_layout_tick_start(&generator->layout, pg_atomic_read_u64(&generator->wall_safe));
+	TimestampTz safe = sf_layout_tick_start(&generator->layout,
+											pg_atomic_read_u64(&generator->wall_safe));
 
 	return Max(sf_generator_time(generator, pg_atomic_read_u64(&generator->reserved_until)), safe);
 }
@@ -123,7 +124,8 @@ check_jump(SfGenerator *generator, TimestampTz now)
 		if (jump <= WORTH_KEEPING)
 			return;
 		if (sf_max_clock_step > 0 && is_too_far(jump) &&
-			is_too_far(now - generator_end(generator)) && !is_too_far(generator_end(generator) - (now - jump)))
+			is_too_far(now - generator_end(generator)) &&
+			!is_too_far(generator_end(generator) - (now - jump)))
 			report_jump(jump);
 		if (pg_atomic_compare_exchange_u64(believed, &seen, (uint64) current))
 			return;

@@ -88,7 +88,8 @@ wanted_size(const HeldBatch *held, SfSequenceRange range, TimestampTz now)
 }
 
 static void
-hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state, const SfBatch *batch, uint32 size)
+hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
+		   const SfBatch *batch, uint32 size)
 {
 	const SfLayout *layout = &generator->layout;
 	uint32		sequence = sf_position_sequence(layout, batch->start);
@@ -108,7 +109,11 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state, cons
 	}
 	else
 	{
-		SfFields	fields = {.tick = batch->tick,.machine = state->machine_id,.sequence = sequence};
+		SfFields	fields = {
+			.tick = batch->tick,
+			.machine = state->machine_id,
+			.sequence = sequence
+		};
 
 		held->next = (uint64) sf_layout_compose(layout, fields);
 		held->step = UINT64CONST(1) << layout->sequence_shift;
@@ -125,7 +130,8 @@ static void
 count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *batch)
 {
 	sf_counter_add(&generator->stats, SF_COUNTER_BATCHES, 1);
-	sf_counter_add(&generator->stats, SF_COUNTER_IDS_ALLOCATED, (int64) (batch->end - batch->start));
+	sf_counter_add(&generator->stats, SF_COUNTER_IDS_ALLOCATED,
+				   (int64) (batch->end - batch->start));
 	if (sf_batch_ends_tick(terms, batch))
 		sf_overflow_count(generator, batch->tick);
 }
@@ -133,7 +139,8 @@ count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *ba
 static void
 report_exhausted(const SfGenerator *generator)
 {
-	TimestampTz end = sf_layout_tick_start(&generator->layout, sf_generator_last_tick(generator) + 1);
+	TimestampTz end = sf_layout_tick_start(&generator->layout,
+										   sf_generator_last_tick(generator) + 1);
 
 	ereport(ERROR,
 			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -153,7 +160,8 @@ report_exhausted(const SfGenerator *generator)
  * a reading from before other sessions moved the cursor would look like a step back.
  */
 static void
-wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *state, const SfBatch *batch)
+wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *state,
+					 const SfBatch *batch)
 {
 	TimestampTz allowed = sf_layout_tick_start(&generator->layout, batch->tick) - state->allowance;
 	TimestampTz safe;
@@ -166,7 +174,8 @@ wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *stat
 		case SF_STEP_BACK_WAIT:
 			if (pg_atomic_read_u64(&generator->cursor) != state->cursor)
 				break;			/* the phase was changed meanwhile */
-			safe = sf_layout_tick_start(&generator->layout, pg_atomic_read_u64(&generator->wall_safe) + 1);
+			safe = sf_layout_tick_start(&generator->layout,
+										pg_atomic_read_u64(&generator->wall_safe) + 1);
 			sf_wait_for_clock(generator, wait, Min(allowed, safe));
 			break;
 		case SF_STEP_BACK_CHANGE:
@@ -187,11 +196,11 @@ typedef enum ReadResult
  * Read the state of the generator, and open it if that has not been done.  The generation is
  * read first and reserved_until last (invariant 4).
  *
- * A change writes the generation after everything except reserved_until, and a reserved_until of
- * 0 before everything.  The first barrier pairs with the addition to the generation: if the
- * generation is the new one, so is everything that is read after it.  The second pairs with the one in
- * sf_stop_issuing: if cursor or machine ID is the new one, reserved_until is not the old one.  Each
- * is in a litmus test, see test/model/litmus.
+ * A change writes the generation after everything except reserved_until, and a reserved_until of 0
+ * before everything.  The first barrier pairs with the addition to the generation: if the
+ * generation is the new one, so is everything that is read after it.  The second pairs with the one
+ * in sf_stop_issuing: if cursor or machine ID is the new one, reserved_until is not the old one.
+ * Each is in a litmus test, see test/model/litmus.
  */
 static ReadResult
 read_state(SfShared *shared, SfGenerator *generator, StateRead *state)
@@ -236,7 +245,8 @@ swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch
 	Assert(batch->start < batch->end && batch->end <= state->reserved_until);
 	Assert(batch->start >= sf_generator_position_of(generator, cursor));
 	if (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor,
-										sf_cursor(sf_generator_phase_of(generator, cursor), batch->end)))
+										sf_cursor(sf_generator_phase_of(generator, cursor),
+												  batch->end)))
 		return false;			/* another session was faster */
 	pg_read_barrier();
 	if (pg_atomic_read_u32(&generator->generation) != state->generation)
@@ -254,7 +264,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	SfWait		wait = {0};
 	SfBatchTerms terms = {.layout = &generator->layout};
 
-	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ? "sno_nextval()" : "snowflake_nextval()");
+	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ?
+								 "sno_nextval()" : "snowflake_nextval()");
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_generator_last_tick(generator);
 	terms.size = wanted_size(held, terms.range, now);
@@ -295,7 +306,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 				hold_batch(held, generator, &state, &batch, terms.size);
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);
-				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until) || sf_generator_doubts_origin(generator))
+				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until) ||
+					sf_generator_doubts_origin(generator))
 					sf_reservation_extend_early(generator, terms.reserved_until, now);
 				return;
 			case SF_BATCH_AHEAD:

@@ -34,13 +34,15 @@ sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind)
 int
 sf_configured_machine_id(SfShared *shared)
 {
-	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_machine_id) : sf_settings_machine_id;
+	return shared->preloaded ?
+		(int) pg_atomic_read_u32(&shared->configured_machine_id) : sf_settings_machine_id;
 }
 
 static int
 partition_setting(SfShared *shared)
 {
-	return shared->preloaded ? (int) pg_atomic_read_u32(&shared->configured_sno_partition) : sf_settings_sno_partition;
+	return shared->preloaded ?
+		(int) pg_atomic_read_u32(&shared->configured_sno_partition) : sf_settings_sno_partition;
 }
 
 static void
@@ -50,7 +52,8 @@ report_unset(const SfGenerator *generator)
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("snowflake.machine_id is not set"),
 			errdetail("Each server that issues Snowflake IDs needs a number of its own, 0 to %lld in the layout \"%s\".",
-					  (long long) sf_field_max(generator->layout.machine_bits), generator->layout_text),
+					  (long long) sf_field_max(generator->layout.machine_bits),
+					  generator->layout_text),
 			errhint("Set it by \"ALTER SYSTEM SET snowflake.machine_id = N\" and \"SELECT pg_reload_conf()\"."));
 }
 
@@ -75,7 +78,8 @@ bigint_machine_id(SfShared *shared)
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	int			configured = sf_configured_machine_id(shared);
 
-	sf_settings_fit(&generator->layout, generator->layout_text, generator->range, configured, ERROR);
+	sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
+					configured, ERROR);
 	if (generator->leased)
 		return SF_MACHINE_ID_NOT_PINNED;
 	if (generator->layout.machine_bits == 0)
@@ -108,7 +112,8 @@ configured_sno_partition(SfShared *shared)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("neither snowflake.sno_partition nor snowflake.machine_id is set"),
-				errdetail("Each server that issues IDs of type sno needs a number of its own, 0 to %d.", PG_UINT16_MAX),
+				errdetail("Each server that issues IDs of type sno needs a number of its own, 0 to %d.",
+						  PG_UINT16_MAX),
 				errhint("Set it by \"ALTER SYSTEM SET snowflake.sno_partition = N\" and \"SELECT pg_reload_conf()\"."));
 	if (partition > PG_UINT16_MAX)
 		report_no_partition(partition, "Set snowflake.sno_partition.");
@@ -128,7 +133,8 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 				errdetail("The registry leases machine IDs, which are the partitions."),
 				errhint("Remove snowflake.sno_partition from the configuration, and reload it."));
 	if (leased != SF_MACHINE_ID_NOT_PINNED && leased > PG_UINT16_MAX)
-		report_no_partition((int) leased, "IDs of type sno need a layout with at most 16 bits for the machine ID.");
+		report_no_partition((int) leased,
+							"IDs of type sno need a layout with at most 16 bits for the machine ID.");
 	return leased;
 }
 

@@ -21,10 +21,10 @@
  * A session that sleeps must not lose to sessions that do not: callers that come again and again,
  * with a max_wait of 0 for example, would find each tick as soon as it is free.  So a session that
  * waits publishes until when (yield_until), and until then other sessions may be ahead of the clock
- * by half of max_ahead only.  The other half is for sessions that have waited; among these, one that
- * has lost once wakes in time.  No ID is lost by that, since the half is still ahead of the clock.
- * A session that ends with an error lets its yield_until pass.  With a max_ahead of 0 there are no
- * halves.
+ * by half of max_ahead only.  The other half is for sessions that have waited; among these, one
+ * that has lost once wakes in time.  No ID is lost by that, since the half is still ahead of the
+ * clock.  A session that ends with an error lets its yield_until pass.  With a max_ahead of 0 there
+ * are no halves.
  */
 #include "postgres.h"
 
@@ -67,7 +67,8 @@ report_locked(SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			errmsg("the origin of %s IDs has been locked for %d ms", sf_generator_name(generator), sf_max_wait),
+			errmsg("the origin of %s IDs has been locked for %d ms",
+				   sf_generator_name(generator), sf_max_wait),
 			errdetail("It is a replication origin, and somebody is dropping one, or has locked or waits to lock all of them."),
 			errhint("Look in pg_locks for who has locked pg_replication_origin. Raise snowflake.max_wait to wait longer."));
 }
@@ -117,7 +118,9 @@ sleep_and_count(SfGenerator *generator, int64 remaining, SfWaitEvent event)
 	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_stopwatch(before));
 }
 
-/* Whether others are asked to yield; a request from before the clock was set back does not count. */
+/*
+ * Whether others are asked to yield; a request from before the clock was set back does not count.
+ */
 static bool
 is_asked(uint64 until, TimestampTz now)
 {

@@ -58,11 +58,14 @@
 static void
 move_forward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	SfInstant	reserved = sf_generator_time(generator, pg_atomic_read_u64(&generator->reserved_until));
-	uint64		wall_safe = Max(pg_atomic_read_u64(&generator->wall_safe), sf_generator_tick_before(generator, position));
+	SfInstant	reserved = sf_generator_time(generator,
+											 pg_atomic_read_u64(&generator->reserved_until));
+	uint64		wall_safe = Max(pg_atomic_read_u64(&generator->wall_safe),
+								sf_generator_tick_before(generator, position));
 	uint64		reserved_until;
 
-	sf_durable_state_write(generator, origin, Max(instant, reserved), wall_safe, pg_atomic_read_u32(&generator->drifts), false);
+	sf_durable_state_write(generator, origin, Max(instant, reserved), wall_safe,
+						   pg_atomic_read_u32(&generator->drifts), false);
 	reserved_until = sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	sf_generator_move_cursor(generator, position, false);
@@ -77,11 +80,14 @@ move_forward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint
 static bool
 move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
 {
-	uint64		wall_safe = Min(pg_atomic_read_u64(&generator->wall_safe), sf_generator_tick_before(generator, position));
+	uint64		wall_safe = Min(pg_atomic_read_u64(&generator->wall_safe),
+								sf_generator_tick_before(generator, position));
 
-	if (sf_generator_time(generator, sf_generator_position(generator)) - instant <= sf_reservation_length(&generator->layout))
+	if (sf_generator_time(generator, sf_generator_position(generator)) - instant <=
+		sf_reservation_length(&generator->layout))
 		return false;
-	sf_durable_state_write(generator, origin, instant, wall_safe, pg_atomic_read_u32(&generator->drifts), true);
+	sf_durable_state_write(generator, origin, instant, wall_safe,
+						   pg_atomic_read_u32(&generator->drifts), true);
 	(void) sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	sf_generator_move_cursor(generator, position, true);
@@ -132,7 +138,8 @@ sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant)
 	SfFloorChange change;
 
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
-	change = change_floor_locked(generator, origin, instant, sf_position_at(&generator->layout, instant));
+	change = change_floor_locked(generator, origin, instant,
+								 sf_position_at(&generator->layout, instant));
 	LWLockRelease(&generator->lock);
 	return change;
 }
@@ -148,7 +155,8 @@ tolerated(SfGenerator *generator, uint64 cursor)
 	int64		ahead = sf_generator_max_ahead(generator);
 
 	if (cursor == pg_atomic_read_u64(&generator->opened))
-		ahead += sf_reservation_length(&generator->layout) + (int64) SF_PHASE_RESERVED_TICKS * generator->layout.tick_length;
+		ahead += sf_reservation_length(&generator->layout) +
+			(int64) SF_PHASE_RESERVED_TICKS * generator->layout.tick_length;
 	return ahead;
 }
 
@@ -169,9 +177,9 @@ sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
  * The origin is held, and so is the lock.  The clock is read and judged again.
  *
  * Phase, lower reservation and wall_safe are one number in the origin, so that a crash leaves all
- * of the old ones or all of the new ones.  Until the swap of the cursor, sessions that have read the old
- * reservation may take batches below it: the wall_safe of the origin is above all of these, and
- * the one in memory is the tick of the last batch that was taken.
+ * of the old ones or all of the new ones.  Until the swap of the cursor, sessions that have read
+ * the old reservation may take batches below it: the wall_safe of the origin is above all of these,
+ * and the one in memory is the tick of the last batch that was taken.
  */
 static void
 change_phase_locked(SfGenerator *generator, RepOriginId origin, uint64 seen)
@@ -190,14 +198,18 @@ change_phase_locked(SfGenerator *generator, RepOriginId origin, uint64 seen)
 		sf_judge_clock(generator, cursor, now) != SF_STEP_BACK_CHANGE)
 		return;
 	start = sf_cursor(phase, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
-	reserved_until = sf_reservation_next_end(generator, now, sf_generator_position_of(generator, start));
-	issuable = Max(pg_atomic_read_u64(&generator->reserved_until), sf_generator_position_of(generator, cursor));
+	reserved_until = sf_reservation_next_end(generator, now,
+											 sf_generator_position_of(generator, start));
+	issuable = Max(pg_atomic_read_u64(&generator->reserved_until),
+				   sf_generator_position_of(generator, cursor));
 
-	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until), sf_position_tick(layout, issuable - 1), drifts, true);
+	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until),
+						   sf_position_tick(layout, issuable - 1), drifts, true);
 	(void) sf_stop_issuing(generator);
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, start))
 		;
-	pg_atomic_write_u64(&generator->wall_safe, sf_position_tick(layout, sf_generator_position_of(generator, cursor) - 1));
+	pg_atomic_write_u64(&generator->wall_safe,
+						sf_position_tick(layout, sf_generator_position_of(generator, cursor) - 1));
 	pg_atomic_write_u32(&generator->drifts, drifts);
 	sf_resume_issuing(generator, reserved_until);
 }
@@ -272,7 +284,9 @@ whole_tick(const SfGenerator *generator, uint64 position)
 	return sf_position_next_tick(layout, position);
 }
 
-/* Sets the cursor to SF_CURSOR_CLOSED, and returns the one before, also if it was closed already. */
+/*
+ * Sets the cursor to SF_CURSOR_CLOSED, and returns the one before, also if it was closed already.
+ */
 static uint64
 exchange_for_closed(SfGenerator *generator)
 {
@@ -306,6 +320,9 @@ sf_change_close(SfGenerator *generator)
 	LWLockRelease(&generator->lock);
 	if (cursor == 0)
 		return sf_postmaster_was_opened(generator->kind) ? DT_NOEND : DT_NOBEGIN;
-	return Max(sf_generator_time(generator, whole_tick(generator, sf_generator_position_of(generator, cursor))),
-			   sf_layout_tick_start(&generator->layout, pg_atomic_read_u64(&generator->wall_safe) + 1));
+	return Max(sf_generator_time(generator,
+								 whole_tick(generator,
+											sf_generator_position_of(generator, cursor))),
+			   sf_layout_tick_start(&generator->layout,
+									pg_atomic_read_u64(&generator->wall_safe) + 1));
 }

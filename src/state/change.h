@@ -41,9 +41,13 @@ extern bool sf_change_phase(SfGenerator *generator, uint64 seen);
  * Begin another lease: from now on IDs have this machine ID, and times from one instant to
  * before another.
  */
-extern void sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until);
+extern void sf_change_lease(SfGenerator *generator, uint32 machine_id,
+							SfInstant from, SfInstant until);
 
-/* Extend the lease to a later instant.  This stops nothing: only extensions of the reservation use it. */
+/*
+ * Extend the lease to a later instant.  This stops nothing: only extensions of the reservation use
+ * it.
+ */
 extern void sf_extend_lease(SfGenerator *generator, SfInstant until);
 
 /*

@@ -38,12 +38,14 @@ sf_durable_state_read(const SfGenerator *generator, RepOriginId origin, SfDurabl
 		*state = sf_phase_unpack(number);
 	else
 		state->reserved_tick = sf_position_tick(&generator->layout,
-												sf_position_at(&generator->layout, (SfInstant) number + SF_UNIX_EPOCH));
+												sf_position_at(&generator->layout,
+															   (SfInstant) number + SF_UNIX_EPOCH));
 	return true;
 }
 
 void
-sf_durable_state_write(SfGenerator *generator, RepOriginId origin, SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
+sf_durable_state_write(SfGenerator *generator, RepOriginId origin,
+					   SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
 {
 	instr_time	before = sf_start_stopwatch();
 

@@ -9,17 +9,19 @@
 #include "state/origin.h"
 
 /*
- * The state that the origin of a generator holds; all 0 if it was never written.  Returns false, and
- * all 0 as well, if the origin has lost its value.
+ * The state that the origin of a generator holds; all 0 if it was never written.  Returns false,
+ * and all 0 as well, if the origin has lost its value.
  */
-extern bool sf_durable_state_read(const SfGenerator *generator, RepOriginId origin, SfDurableState *state);
+extern bool sf_durable_state_read(const SfGenerator *generator, RepOriginId origin,
+								  SfDurableState *state);
 
 /*
  * Write a state: the instant up to which IDs may be issued, and, of a generator with phases, the
  * last tick of the other phase and the number of changes of the phase.  The origin is held.  A
  * state below the stored one is written only if back is true.  Raises what sf_origin_write raises.
  */
-extern void sf_durable_state_write(SfGenerator *generator, RepOriginId origin, SfInstant reserved_until, uint64 wall_safe,
+extern void sf_durable_state_write(SfGenerator *generator, RepOriginId origin,
+								   SfInstant reserved_until, uint64 wall_safe,
 								   uint32 drifts, bool back);
 
 #endif							/* SF_DURABLE_STATE_H */

@@ -19,7 +19,8 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	generator->kind = kind;
 	generator->layout = *layout;
 	generator->range = range;
-	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >= sizeof(generator->layout_text))
+	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >=
+		sizeof(generator->layout_text))
 		sf_layout_format(layout, generator->layout_text);
 	LWLockInitialize(&generator->lock, tranche);
 	generator->leased = leased;
@@ -48,7 +49,8 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 }
 
 void
-sf_generator_set_lease(SfGenerator *generator, uint32 machine_id, TimestampTz from, TimestampTz until)
+sf_generator_set_lease(SfGenerator *generator, uint32 machine_id,
+					   TimestampTz from, TimestampTz until)
 {
 	pg_atomic_write_u32(&generator->machine_id, machine_id);
 	pg_atomic_write_u64(&generator->lease_start, sf_position_at(&generator->layout, from));
@@ -82,7 +84,8 @@ sf_generator_leave_tick(SfGenerator *generator)
 	Assert(cursor != SF_CURSOR_CLOSED);
 	do
 		moved = sf_cursor(sf_generator_phase_of(generator, cursor),
-						  sf_position_next_tick(&generator->layout, sf_generator_position_of(generator, cursor)));
+						  sf_position_next_tick(&generator->layout,
+												sf_generator_position_of(generator, cursor)));
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, moved));
 	pg_atomic_write_u64(&generator->opened, moved);
 }
@@ -116,5 +119,6 @@ sf_resume_issuing(SfGenerator *generator, uint64 reserved_until)
 	Assert(pg_atomic_read_u64(&generator->reserved_until) == 0);
 	pg_atomic_fetch_add_u32(&generator->generation, 1);
 	pg_write_barrier();
-	pg_atomic_write_u64(&generator->reserved_until, Min(reserved_until, pg_atomic_read_u64(&generator->lease_end)));
+	pg_atomic_write_u64(&generator->reserved_until,
+						Min(reserved_until, pg_atomic_read_u64(&generator->lease_end)));
 }

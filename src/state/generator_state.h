@@ -164,13 +164,15 @@ typedef struct SfGenerator
  * messages.  Raises nothing.
  */
 extern void sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *layout,
-							  const char *layout_text, SfSequenceRange range, bool leased, int tranche);
+							  const char *layout_text, SfSequenceRange range,
+							  bool leased, int tranche);
 
 /*
  * Write the machine ID and the bounds of a lease: times from one instant to before
  * another.
  */
-extern void sf_generator_set_lease(SfGenerator *generator, uint32 machine_id, TimestampTz from, TimestampTz until);
+extern void sf_generator_set_lease(SfGenerator *generator, uint32 machine_id,
+								   TimestampTz from, TimestampTz until);
 
 /* Whether the generator changes its phase when the clock steps back. */
 static inline bool
@@ -183,7 +185,8 @@ sf_generator_has_phases(const SfGenerator *generator)
 static inline uint64
 sf_generator_last_tick(const SfGenerator *generator)
 {
-	return sf_generator_has_phases(generator) ? SF_PHASE_TICKS - 1 : sf_layout_last_tick(&generator->layout);
+	return sf_generator_has_phases(generator) ?
+		SF_PHASE_TICKS - 1 : sf_layout_last_tick(&generator->layout);
 }
 
 /* The parts of a cursor.  Without phases, a position may need all of its bits. */
@@ -266,7 +269,8 @@ sf_generator_origin(SfGenerator *generator)
 static inline bool
 sf_generator_was_opened(SfGenerator *generator)
 {
-	return pg_atomic_read_u64(&generator->cursor) != 0 || sf_generator_origin(generator) != InvalidRepOriginId;
+	return pg_atomic_read_u64(&generator->cursor) != 0 ||
+		sf_generator_origin(generator) != InvalidRepOriginId;
 }
 
 /*

@@ -96,7 +96,8 @@ sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *s
 }
 
 SfRegistryState
-sf_lease_not_granted(SfRegistry *registry, SfRegistryState state, const char *error, TimestampTz free_at)
+sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
+					 const char *error, TimestampTz free_at)
 {
 	SfRegistryState before;
 
@@ -159,14 +160,16 @@ sf_lease_report_none(SfRegistry *shared, const char *name)
 		case SF_REGISTRY_HELD:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: its time would be after the lease of the machine ID", name),
+					errmsg("no %s ID can be issued: its time would be after the lease of the machine ID",
+						   name),
 					detail_lease(&registry.lease),
 					errhint("The lease is renewed as the clock goes on. Raise snowflake.max_wait or snowflake.registry_lease, or lower snowflake.max_ahead."));
 			break;
 		case SF_REGISTRY_REFUSED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: the registry leases no machine ID to this server", name),
+					errmsg("no %s ID can be issued: the registry leases no machine ID to this server",
+						   name),
 					detail_refusal(&registry),
 					errhint("This server goes on asking. See last_error in pg_stat_snowflake, and snowflake_registry.machines on the registry."));
 			break;
@@ -181,7 +184,8 @@ sf_lease_report_none(SfRegistry *shared, const char *name)
 		case SF_REGISTRY_RELEASED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: this server has given its machine ID back", name),
+					errmsg("no %s ID can be issued: this server has given its machine ID back",
+						   name),
 					errhint("It claims another one, unless it is shutting down."));
 	}
 	elog(ERROR, "unexpected state of the registry: %d", (int) registry.state);

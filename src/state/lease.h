@@ -54,9 +54,10 @@ extern const char *sf_registry_state_name(SfRegistryState state);
  * that was granted is the same as before if only its end differs; the caller then gives it to
  * the generators.
  */
-extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *same);
-extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryState state, const char *error,
-											TimestampTz free_at);
+extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease,
+										int64 skew, bool *same);
+extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
+											const char *error, TimestampTz free_at);
 
 /*
  * For the registry worker alone: there is no lease any more; the next one will have another

@@ -94,7 +94,8 @@ sf_origin_report_missing(SfGeneratorKind kind)
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the origin of %s IDs is missing", sf_generator_kind_name(kind)),
-			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.", prefixes[kind]),
+			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.",
+					  prefixes[kind]),
 			errhint("Make it anew by \"SELECT snowflake_create_origin()\". If the clock may be behind the newest ID, then also \"SELECT %s(T)\", with a time T after it.",
 					kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor"));
 }
@@ -106,7 +107,8 @@ report_other_layout(const char *carried, const char *wanted)
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("snowflake.layout is not the layout that this cluster issues Snowflake IDs in"),
 			errdetail("IDs are issued in \"%s\", and the setting is \"%s\": IDs of the two can be equal.",
-					  carried + strlen(prefixes[SF_GENERATOR_BIGINT]), wanted + strlen(prefixes[SF_GENERATOR_BIGINT])),
+					  carried + strlen(prefixes[SF_GENERATOR_BIGINT]),
+					  wanted + strlen(prefixes[SF_GENERATOR_BIGINT])),
 			errhint("Set snowflake.layout back, or accept the new one by \"SELECT snowflake_accept_layout()\"."));
 }
 
@@ -122,7 +124,8 @@ sf_origin_report_lost(SfGeneratorKind kind)
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the origin of %s IDs has lost its value", sf_generator_kind_name(kind)),
-			errdetail("The replication origin \"%s...\" has the value 0, as after a drop that was rolled back.  The server cannot tell which IDs it has issued.", prefixes[kind]),
+			errdetail("The replication origin \"%s...\" has the value 0, as after a drop that was rolled back.  The server cannot tell which IDs it has issued.",
+					  prefixes[kind]),
 			errhint("Run \"SELECT %s(T)\", with a time T after the newest ID, or now() if the clock is after it.",
 					kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor"));
 }

@@ -74,6 +74,7 @@ extern bool sf_origins_exist(void);
  *
  * Raises configuration_limit_exceeded when there is no slot for it.
  */
-extern bool sf_origin_create(SfGeneratorKind kind, const SfLayout *layout, bool accept, char **before);
+extern bool sf_origin_create(SfGeneratorKind kind, const SfLayout *layout,
+							 bool accept, char **before);
 
 #endif							/* SF_ORIGIN_H */

@@ -83,7 +83,8 @@ sf_postmaster_memory_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	memory = mmap(NULL, sizeof(PostmasterMemory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memory = mmap(NULL, sizeof(PostmasterMemory), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		ereport(ERROR,
 				errcode(ERRCODE_OUT_OF_MEMORY),
@@ -174,7 +175,8 @@ sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id)
 
 	if (memory == NULL)
 		return machine_id;
-	while (!pg_atomic_compare_exchange_u64(&memory->machine_ids[kind], &found, encode_pinned(machine_id)))
+	while (!pg_atomic_compare_exchange_u64(&memory->machine_ids[kind], &found,
+										   encode_pinned(machine_id)))
 	{
 		if (decode_pinned(found) != SF_MACHINE_ID_NOT_PINNED)
 			return decode_pinned(found);
@@ -185,5 +187,6 @@ sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id)
 uint32
 sf_postmaster_machine_id(SfGeneratorKind kind)
 {
-	return memory ? decode_pinned(pg_atomic_read_u64(&memory->machine_ids[kind])) : SF_MACHINE_ID_NOT_PINNED;
+	return memory ?
+		decode_pinned(pg_atomic_read_u64(&memory->machine_ids[kind])) : SF_MACHINE_ID_NOT_PINNED;
 }

@@ -45,7 +45,10 @@ sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position
 	uint64		tick = sf_position_tick(layout, reserved_until);
 
 	if (sf_generator_has_phases(generator))
-		reserved_until = sf_position(layout, Min(sf_round_up(tick, SF_PHASE_RESERVED_TICKS), SF_PHASE_TICKS), 0);
+		reserved_until = sf_position(layout,
+									 Min(sf_round_up(tick, SF_PHASE_RESERVED_TICKS),
+										 SF_PHASE_TICKS),
+									 0);
 	return Min(reserved_until, pg_atomic_read_u64(&generator->lease_end));
 }
 
@@ -59,13 +62,16 @@ extend_locked(SfGenerator *generator, RepOriginId origin, uint64 seen, Timestamp
 	uint64		reserved_until;
 
 	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
-	if (pg_atomic_read_u64(&generator->reserved_until) != seen || sf_generator_origin(generator) != origin || sf_generator_is_closed(generator))
+	if (pg_atomic_read_u64(&generator->reserved_until) != seen ||
+		sf_generator_origin(generator) != origin ||
+		sf_generator_is_closed(generator))
 		return;
 	reserved_until = sf_reservation_next_end(generator, now, sf_generator_position(generator));
 	if (reserved_until <= seen && !sf_generator_doubts_origin(generator))
 		return;
 	reserved_until = Max(reserved_until, seen);
-	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until), pg_atomic_read_u64(&generator->wall_safe),
+	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until),
+						   pg_atomic_read_u64(&generator->wall_safe),
 						   pg_atomic_read_u32(&generator->drifts), false);
 	pg_atomic_write_u32(&generator->origin_doubtful, 0);
 	pg_write_barrier();
@@ -129,7 +135,8 @@ static void
 report_no_reservation(SfGenerator *generator, uint64 reserved_until)
 {
 	ereport(LOG,
-			errmsg("no more %s IDs can be reserved: their origin is missing", sf_generator_name(generator)),
+			errmsg("no more %s IDs can be reserved: their origin is missing",
+				   sf_generator_name(generator)),
 			errdetail("This server goes on until its IDs reach %s.",
 					  timestamptz_to_str(sf_generator_time(generator, reserved_until))),
 			errhint("Make it anew by \"SELECT snowflake_create_origin()\"."),
@@ -146,7 +153,8 @@ sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now
 	RepOriginId origin = sf_generator_origin(generator);
 
 	if (origin == InvalidRepOriginId ||
-		(seen >= pg_atomic_read_u64(&generator->lease_end) && !sf_generator_doubts_origin(generator)) ||
+		(seen >= pg_atomic_read_u64(&generator->lease_end) &&
+		 !sf_generator_doubts_origin(generator)) ||
 		(now >= tried[generator->kind] && now < tried[generator->kind] + RETRY_AFTER))
 		return;
 	tried[generator->kind] = now;
@@ -213,8 +221,11 @@ open_locked(SfGenerator *generator, RepOriginId origin)
 	sf_generator_start_at(generator, pg_atomic_read_u64(&generator->lease_start));
 	position = sf_generator_position(generator);
 	if (was_open)
-		sf_durable_state_write(generator, origin, sf_generator_time(generator, position) + generator->layout.tick_length,
-							   pg_atomic_read_u64(&generator->wall_safe), pg_atomic_read_u32(&generator->drifts), false);
+		sf_durable_state_write(generator, origin,
+							   sf_generator_time(generator, position) +
+							   generator->layout.tick_length,
+							   pg_atomic_read_u64(&generator->wall_safe),
+							   pg_atomic_read_u32(&generator->drifts), false);
 	pg_atomic_write_u64(&generator->opened, pg_atomic_read_u64(&generator->cursor));
 	pg_atomic_write_u64(&generator->reserved_until, position);
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
@@ -235,7 +246,8 @@ log_opened(SfGenerator *generator, uint32 machine_id)
 			sf_generator_has_phases(generator) ?
 			errmsg("issuing IDs of type sno in partition %u, from %s on", machine_id, floor) :
 			errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
-				   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id, generator->layout_text, floor),
+				   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id,
+				   generator->layout_text, floor),
 			errhidestmt(true), errhidecontext(true));
 }
 
@@ -255,7 +267,8 @@ sf_generator_open(SfGenerator *generator)
 	if (sf_origin_find(generator, false, &origin) == SF_ORIGIN_BUSY)
 		return false;
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
-	wanted = sf_generator_origin(generator) == InvalidRepOriginId && !sf_generator_is_closed(generator);
+	wanted = sf_generator_origin(generator) == InvalidRepOriginId &&
+		!sf_generator_is_closed(generator);
 	if (wanted)
 		opened = open_locked(generator, origin);
 	sf_reservation_release(generator, origin);

@@ -63,7 +63,8 @@ fill_shared(void *memory)
 	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	LWLockInitialize(&new->registry.lock, new->tranche);
-	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT, sf_settings_layout, sf_settings_layout_text,
+	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
+					  sf_settings_layout, sf_settings_layout_text,
 					  *sf_settings_sequence_range, leased, new->tranche);
 	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
 					  *sf_settings_sno_sequence_range, leased, new->tranche);
@@ -210,5 +211,6 @@ sf_layout_in_force(void)
 const char *
 sf_layout_in_force_text(void)
 {
-	return sf_shared() ? shared->generators[SF_GENERATOR_BIGINT].layout_text : sf_settings_layout_text;
+	return sf_shared() ?
+		shared->generators[SF_GENERATOR_BIGINT].layout_text : sf_settings_layout_text;
 }
