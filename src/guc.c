@@ -64,9 +64,16 @@ check_layout(char **newval, void **extra, GucSource source)
 static void
 assign_layout(const char *newval, void *extra)
 {
-	if (sf_settings_layout && !sf_layout_equal(sf_settings_layout, extra))
+	static SfLayout layout;
+
+	/*
+	 * A copy: in a parallel worker PostgreSQL frees the old extra before this
+	 * is called.
+	 */
+	if (sf_settings_layout && !sf_layout_equal(&layout, extra))
 		ResetPlanCache();
-	sf_settings_layout = extra;
+	memcpy(&layout, extra, sizeof(layout));
+	sf_settings_layout = &layout;
 	sf_settings_layout_text = newval;
 }
 

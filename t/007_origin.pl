@@ -109,6 +109,14 @@ crash($server);
 $server->start;
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $ahead, 'and after a crash IDs are issued above it');
 
+# A transaction that has dropped the origin cannot create it: a rollback would leave the old
+# origin with the value of a new one.
+for my $create ('snowflake_create_origin', 'snowflake_accept_layout')
+{
+	fails_with($server, "BEGIN; SELECT pg_replication_origin_drop('$twitter'); SELECT $create(); ROLLBACK", '55000',
+		qr/the origin of Snowflake IDs cannot be created by the transaction that dropped it/, qr/HINT:  Commit the drop first/);
+}
+
 # If the server crashes before that, it has no record of what it has issued, and says so.
 my $unflushed = $server->safe_psql('postgres', $nextval);
 $server->safe_psql('postgres', "SELECT sno_nextval(); $drop_and_roll_back; BEGIN; SELECT pg_replication_origin_drop('$sno'); ROLLBACK; SELECT pg_switch_wal()");

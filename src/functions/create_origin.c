@@ -17,8 +17,10 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "storage/latch.h"
 #include "utils/guc.h"
 
+#include "clocks.h"
 #include "core/sno.h"
 #include "state/origin.h"
 #include "state/shared.h"
@@ -32,6 +34,9 @@ extern PGDLLEXPORT void snowflake_create_origin_main(Datum argument);
  * timeout ends this deadlock, which PostgreSQL does not detect.
  */
 #define WORKER_LOCK_TIMEOUT	"1s"
+
+/* The worker can also wait while it starts, before it has a lock timeout. */
+#define WORKER_TIMEOUT		5000	/* ms */
 
 static void
 create_origins(void)
@@ -64,6 +69,30 @@ snowflake_create_origin_main(Datum argument)
 	CommitTransactionCommand();
 }
 
+/* Wait until the worker has ended, and end it if that takes too long. */
+static void
+wait_for_worker(BackgroundWorkerHandle *handle)
+{
+	instr_time	since = sf_start_stopwatch();
+	pid_t		pid;
+
+	while (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)
+	{
+		int64		left = WORKER_TIMEOUT - sf_stopwatch(since) / 1000;
+
+		if (left <= 0)
+		{
+			TerminateBackgroundWorker(handle);
+			(void) WaitForBackgroundWorkerShutdown(handle);
+			return;
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) left, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 static void
 run_worker(void)
 {
@@ -81,7 +110,7 @@ run_worker(void)
 	BackgroundWorkerHandle *handle;
 
 	if (IsUnderPostmaster && RegisterDynamicBackgroundWorker(&worker, &handle))
-		(void) WaitForBackgroundWorkerShutdown(handle);
+		wait_for_worker(handle);
 }
 
 Datum

@@ -24,7 +24,9 @@
  * once, and the rollback restores only the name.  So the value of an origin that exists is
  * never 0 without a loss: sf_origin_create writes SF_ORIGIN_NEW.  If that is rolled back, the
  * value 1 is left, which does no harm to an origin that is given the same number, because no WAL
- * record begins there.  A generator whose origin is 0 is not opened.  A server that knows how far
+ * record begins there.  But our own origin must not be left with it: a transaction that has
+ * dropped the origin cannot create it, since its rollback would restore the old name with the value
+ * of a new origin.  A generator whose origin is 0 is not opened.  A server that knows how far
  * it has reserved writes that again (reservation.c).
  */
 #include "postgres.h"
@@ -41,6 +43,7 @@
 #include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "state/origin.h"
 
@@ -58,6 +61,21 @@ format_name(SfGeneratorKind kind, const SfLayout *layout, char *name)
 	sf_layout_format(layout, name + strlen(name));
 }
 
+static char *
+row_name(Relation origins, HeapTuple row)
+{
+	bool		isnull;
+
+	return TextDatumGetCString(heap_getattr(row, Anum_pg_replication_origin_roname,
+											RelationGetDescr(origins), &isnull));
+}
+
+static bool
+is_row_of(Relation origins, HeapTuple row, SfGeneratorKind kind)
+{
+	return strncmp(row_name(origins, row), prefixes[kind], strlen(prefixes[kind])) == 0;
+}
+
 /* The row of an origin, whatever layout it carries; NULL if there is none. */
 static HeapTuple
 find_row(Relation origins, SfGeneratorKind kind)
@@ -68,24 +86,44 @@ find_row(Relation origins, SfGeneratorKind kind)
 
 	while (found == NULL && HeapTupleIsValid(row = systable_getnext(scan)))
 	{
-		bool		isnull;
-		Datum		name = heap_getattr(row, Anum_pg_replication_origin_roname,
-										RelationGetDescr(origins), &isnull);
-
-		if (strncmp(TextDatumGetCString(name), prefixes[kind], strlen(prefixes[kind])) == 0)
+		if (is_row_of(origins, row, kind))
 			found = heap_copytuple(row);
 	}
 	systable_endscan(scan);
 	return found;
 }
 
-static char *
-row_name(Relation origins, HeapTuple row)
+/* Whether the current transaction has deleted a row. */
+static bool
+is_deleted_here(HeapTuple row)
 {
-	bool		isnull;
+	HeapTupleHeader header = row->t_data;
 
-	return TextDatumGetCString(heap_getattr(row, Anum_pg_replication_origin_roname,
-											RelationGetDescr(origins), &isnull));
+	return (header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
+		!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
+		TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(header));
+}
+
+/*
+ * Raises object_not_in_prerequisite_state if the current transaction has dropped the origin of a
+ * kind.
+ */
+static void
+refuse_if_dropped_here(Relation origins, SfGeneratorKind kind)
+{
+	SysScanDesc scan = systable_beginscan(origins, InvalidOid, false, SnapshotAny, 0, NULL);
+	HeapTuple	row;
+
+	while (HeapTupleIsValid(row = systable_getnext(scan)))
+	{
+		if (is_deleted_here(row) && is_row_of(origins, row, kind))
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("the origin of %s IDs cannot be created by the transaction that dropped it",
+						   sf_generator_kind_name(kind)),
+					errhint("Commit the drop first, or roll it back."));
+	}
+	systable_endscan(scan);
 }
 
 void
@@ -355,7 +393,10 @@ sf_origin_create(SfGeneratorKind kind, const SfLayout *layout, bool accept, char
 	origins = table_open(ReplicationOriginRelationId, ExclusiveLock);
 	row = find_row(origins, kind);
 	if (row == NULL)
+	{
+		refuse_if_dropped_here(origins, kind);
 		sf_origin_write(replorigin_create(name), SF_ORIGIN_NEW, false);
+	}
 	else if (accept)
 	{
 		*before = row_name(origins, row) + strlen(prefixes[kind]);

@@ -72,7 +72,8 @@ extern bool sf_origins_exist(void);
  * there is one with another layout, and accept is true, rename it to this layout.  Returns whether
  * anything was changed; *before is the previous layout, or NULL if there was no origin.
  *
- * Raises configuration_limit_exceeded when there is no slot for it.
+ * Raises configuration_limit_exceeded when there is no slot for it, and
+ * object_not_in_prerequisite_state when the current transaction has dropped it.
  */
 extern bool sf_origin_create(SfGeneratorKind kind, const SfLayout *layout,
 							 bool accept, char **before);

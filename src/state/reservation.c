@@ -227,7 +227,8 @@ open_locked(SfGenerator *generator, RepOriginId origin)
 							   pg_atomic_read_u64(&generator->wall_safe),
 							   pg_atomic_read_u32(&generator->drifts), false);
 	pg_atomic_write_u64(&generator->opened, pg_atomic_read_u64(&generator->cursor));
-	pg_atomic_write_u64(&generator->reserved_until, position);
+	pg_atomic_write_u64(&generator->reserved_until,
+						Min(position, pg_atomic_read_u64(&generator->lease_end)));
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
 	pg_atomic_write_u32(&generator->origin_doubtful, 0);
 	if (generator->leased)
