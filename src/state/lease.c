@@ -142,18 +142,18 @@ detail_refusal(const SfRegistry *registry)
 }
 
 void
-sf_lease_report_none(SfRegistry *shared, const char *name)
+sf_lease_report_none(SfRegistry *registry, const char *name)
 {
-	SfRegistry	registry = sf_registry_state(shared);
+	SfRegistry	state = sf_registry_state(registry);
 
-	switch (registry.state)
+	switch (state.state)
 	{
 		case SF_REGISTRY_CLAIMING:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: the registry has not answered yet", name),
-					detail_lease(&registry.lease),
-					registry.worker ?
+					detail_lease(&state.lease),
+					state.worker ?
 					errhint("Try again later, or raise snowflake.max_wait.") :
 					errhint("The registry worker of this server does not run. See the server's log, max_worker_processes and dynamic_library_path."));
 			break;
@@ -162,7 +162,7 @@ sf_lease_report_none(SfRegistry *shared, const char *name)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: its time would be after the lease of the machine ID",
 						   name),
-					detail_lease(&registry.lease),
+					detail_lease(&state.lease),
 					errhint("The lease is renewed as the clock goes on. Raise snowflake.max_wait or snowflake.registry_lease, or lower snowflake.max_ahead."));
 			break;
 		case SF_REGISTRY_REFUSED:
@@ -170,15 +170,15 @@ sf_lease_report_none(SfRegistry *shared, const char *name)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: the registry leases no machine ID to this server",
 						   name),
-					detail_refusal(&registry),
+					detail_refusal(&state),
 					errhint("This server goes on asking. See last_error in pg_stat_snowflake, and snowflake_registry.machines on the registry."));
 			break;
 		case SF_REGISTRY_UNREACHABLE:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: the registry has been out of reach since %s",
-						   name, timestamptz_to_str(registry.since)),
-					detail_lease(&registry.lease),
+						   name, timestamptz_to_str(state.since)),
+					detail_lease(&state.lease),
 					errhint("See last_error in pg_stat_snowflake, and snowflake.registry."));
 			break;
 		case SF_REGISTRY_RELEASED:
@@ -188,16 +188,16 @@ sf_lease_report_none(SfRegistry *shared, const char *name)
 						   name),
 					errhint("It claims another one, unless it is shutting down."));
 	}
-	elog(ERROR, "unexpected state of the registry: %d", (int) registry.state);
+	elog(ERROR, "unexpected state of the registry: %d", (int) state.state);
 }
 
 void
-sf_lease_hurry(SfRegistry *shared, const char *name)
+sf_lease_hurry(SfRegistry *registry, const char *name)
 {
-	SfRegistry	registry = sf_registry_state(shared);
+	SfRegistry	state = sf_registry_state(registry);
 
-	if (registry.state != SF_REGISTRY_CLAIMING && registry.state != SF_REGISTRY_HELD)
-		sf_lease_report_none(shared, name);
-	if (registry.worker)
-		SetLatch(registry.worker);
+	if (state.state != SF_REGISTRY_CLAIMING && state.state != SF_REGISTRY_HELD)
+		sf_lease_report_none(registry, name);
+	if (state.worker)
+		SetLatch(state.worker);
 }
