@@ -18,7 +18,7 @@
  * has jumped), invalid_parameter_value (settings that do not
  * fit each other), read_only_sql_transaction (server in recovery),
  * configuration_limit_exceeded (waited for snowflake.max_wait for the clock, or no slot for
- * the origin), lock_not_available (waited as long for who has locked the origin),
+ * the origin), lock_not_available (waited as long for a locked origin),
  * object_in_use (a session has acquired the origin as its origin) and
  * sequence_generator_limit_exceeded (end of the timestamp's bits).
  */

@@ -1,5 +1,5 @@
 /*
- * machine.h
+ * machine_id.h
  *	  The machine ID of this server.
  */
 #ifndef SF_MACHINE_ID_H

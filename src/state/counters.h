@@ -1,6 +1,6 @@
 /*
- * stats.h
- *	  What the generator has done, counted for the view pg_stat_snowflake.
+ * counters.h
+ *	  Counters of a generator, for the view pg_stat_snowflake.
  */
 #ifndef SF_COUNTERS_H
 #define SF_COUNTERS_H
@@ -39,27 +39,27 @@ typedef struct SfCounters
 
 /* Make all numbers 0, in new memory. */
 static inline void
-sf_counters_init(SfCounters *stats)
+sf_counters_init(SfCounters *counters)
 {
 	for (int i = 0; i < SF_COUNTER_COUNT; i++)
-		pg_atomic_init_u64(&stats->numbers[i], 0);
-	pg_atomic_init_u64(&stats->since, (uint64) GetCurrentTimestamp());
+		pg_atomic_init_u64(&counters->numbers[i], 0);
+	pg_atomic_init_u64(&counters->since, (uint64) GetCurrentTimestamp());
 }
 
 static inline void
-sf_counter_add(SfCounters *stats, SfCounter stat, int64 amount)
+sf_counter_add(SfCounters *counters, SfCounter counter, int64 amount)
 {
-	(void) pg_atomic_fetch_add_u64(&stats->numbers[stat], amount);
+	(void) pg_atomic_fetch_add_u64(&counters->numbers[counter], amount);
 }
 
 /* Make a number as great as a value. */
 static inline void
-sf_counter_raise(SfCounters *stats, SfCounter stat, uint64 value)
+sf_counter_raise(SfCounters *counters, SfCounter counter, uint64 value)
 {
-	uint64		before = pg_atomic_read_u64(&stats->numbers[stat]);
+	uint64		before = pg_atomic_read_u64(&counters->numbers[counter]);
 
 	while (value > before &&
-		   !pg_atomic_compare_exchange_u64(&stats->numbers[stat], &before, value))
+		   !pg_atomic_compare_exchange_u64(&counters->numbers[counter], &before, value))
 		;
 }
 

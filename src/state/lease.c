@@ -56,7 +56,7 @@ sf_registry_state_name(SfRegistryState state)
 	return names[state];
 }
 
-/* The lock is taken.  Returns the state of before. */
+/* The lock is held.  Returns the previous state. */
 static SfRegistryState
 set_state(SfRegistry *registry, SfRegistryState state, const char *error)
 {
