@@ -29,6 +29,16 @@ sub as
 			'-c', $settings, '-c', $query ], @more);
 }
 
+# Sessions of the role greedy that are in their statements, of which psql fetches the rows in pieces.
+my $busy = "FROM pg_stat_activity WHERE usename = 'greedy' AND xact_start IS NOT NULL AND query ~ '^(FETCH|DO)'";
+
+sub await_greedy
+{
+	my ($count) = @_;
+
+	$server->poll_query_until('postgres', "SELECT count(*) = $count $busy") or die;
+}
+
 # Settings: a role can change some for its own sessions, and none for others.
 my $settings = $server->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION refusal(statement text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN EXECUTE statement; RETURN 'none'; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END $$;
@@ -55,14 +65,14 @@ $server->safe_psql('postgres', 'ALTER DATABASE postgres RESET ALL; ALTER ROLE ap
 
 # Sessions that take all IDs, and wait for more forever, do not keep others from some: another
 # session is issued IDs without an error, with the default of max_wait.
-my @greedy = map { as('greedy', 'SET snowflake.max_wait = -1', 'SELECT snowflake_nextval() FROM generate_series(1, 1000000000)', '2>', '/dev/null') } 1 .. 6;
-$server->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'") or die;
+my @greedy = map { as('greedy', 'SET snowflake.max_wait = -1', 'SELECT snowflake_nextval() FROM (SELECT generate_series(1, 1000000000)) AS endless', '2>', '/dev/null') } 1 .. 6;
+await_greedy(6);
 my $messages = '';
 my $status;
 my $modest = as('app', '', 'SELECT snowflake_nextval() FROM generate_series(1, 200)', '2>', \$messages);
 ok($modest->finish, 'a modest session is issued IDs beside greedy ones');
 is($messages, '', 'without an error');
-is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'"), '6', 'while these are active');
+is($server->safe_psql('postgres', "SELECT count(*) $busy"), '6', 'while these are in their statements');
 
 # The same beside sessions that never wait, and so would take each tick as soon as it is free.
 my $polling = <<'SQL';
@@ -87,12 +97,12 @@ SQL
 $server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'greedy'");
 $_->finish for @greedy;
 @greedy = map { as('greedy', 'SET snowflake.max_wait = 0', $polling, '2>', '/dev/null') } 1 .. 2;
-$server->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'") or die;
+await_greedy(2);
 $messages = '';
 $modest = as('app', '', 'SELECT snowflake_nextval(), pg_sleep(0.02) FROM generate_series(1, 50)', '2>', \$messages);
 ok($modest->finish, 'a modest session is issued IDs beside some that do not wait');
 is($messages, '', 'without an error');
-is($server->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE usename = 'greedy' AND state = 'active'"), '2', 'while these are active');
+is($server->safe_psql('postgres', "SELECT count(*) $busy"), '2', 'while these are in their statements');
 
 # A statement that began before snowflake.max_ahead was lowered uses the current value.
 $server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'greedy'");
