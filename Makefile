@@ -31,8 +31,8 @@ OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/c
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
 SHLIB_LINK = $(libpq)
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions adopt registry sno sno_estimates sno_generator sno_pushdown errors
-ISOLATION = sessions create_partitions adopt_waits
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions retention adopt registry sno sno_estimates sno_generator sno_pushdown errors
+ISOLATION = sessions create_partitions drop_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 

@@ -1,0 +1,202 @@
+-- Retention: partitions that end at or before an instant are detached or dropped, and no others.
+SET timezone = 'UTC';
+SET datestyle = 'ISO';
+\set SHOW_CONTEXT never
+
+CREATE VIEW partitions AS
+    SELECT inhparent::regclass AS parent, string_agg(inhrelid::regclass::text, ' ' ORDER BY inhrelid) AS partitions
+    FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE c.relkind IN ('r', 'p') GROUP BY inhparent;
+
+-- the oldest first, in whatever order they were created
+CREATE TABLE orders (id bigint PRIMARY KEY, item text) PARTITION BY RANGE (id);
+SELECT count(*) FROM snowflake_create_partitions('orders', '2024-03-01', '2024-07-01', '1 month');
+SELECT count(*) FROM snowflake_create_partitions('orders', '2024-01-01', '2024-03-01', '1 month');
+INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2024-01-01', '2024-07-01', '1 month');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-03-15');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15');
+SELECT item FROM orders ORDER BY id;
+SELECT * FROM orders_2024_01;    -- was detached, and is a table of its own
+SELECT to_regclass('orders_2024_03'), to_regclass('orders_2024_04');    -- were dropped
+SELECT * FROM snowflake_detach_partitions('orders', '2024-05-15');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15');
+
+-- a partition ends where the next one starts: not within its last tick, but once that has passed
+SELECT * FROM snowflake_detach_partitions('orders', '2024-05-31 23:59:59.999');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-05-31 23:59:59.999001');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-07-01');
+SELECT count(*) FROM partitions WHERE parent = 'orders'::regclass;
+DROP TABLE orders_2024_01, orders_2024_02, orders_2024_05, orders_2024_06;
+
+-- all earlier rows are one partition; partitions without an end, without a time (of negative keys) and
+-- the default partition stay
+CREATE TABLE orders_negative PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (0);
+CREATE TABLE orders_before PARTITION OF orders FOR VALUES FROM (0) TO (snowflake_boundary('2024-01-01'));
+CREATE TABLE orders_since PARTITION OF orders FOR VALUES FROM (snowflake_boundary('2024-01-01')) TO (MAXVALUE);
+CREATE TABLE orders_default PARTITION OF orders DEFAULT;
+SELECT * FROM snowflake_drop_partitions('orders', now());
+SELECT partitions FROM partitions WHERE parent = 'orders'::regclass;
+DROP TABLE orders_negative;
+CREATE TABLE orders_before PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (snowflake_boundary('2024-01-01'));
+SELECT * FROM snowflake_drop_partitions('orders', '2023-12-31');
+SELECT * FROM snowflake_drop_partitions('orders', '0001-01-01 BC');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+
+-- each partition against its last ID
+CREATE TABLE slots (id bigint) PARTITION BY RANGE (id);
+SELECT count(*) FROM snowflake_create_partitions('slots', '2024-01-01', '2024-01-01 00:00:00.05', '1.7 ms');
+CREATE TABLE bounds AS
+    SELECT c.oid::regclass AS partition, substring(pg_get_expr(relpartbound, c.oid) FROM $$TO [(]'(\d+)$$)::bigint AS end_id
+    FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'slots'::regclass;
+CREATE FUNCTION differences(before timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    detached regclass[];
+    expected regclass[];
+BEGIN
+    BEGIN
+        detached := ARRAY (SELECT snowflake_detach_partitions('slots', before));
+        RAISE SQLSTATE 'UNDO1';
+    EXCEPTION WHEN SQLSTATE 'UNDO1' THEN
+        expected := ARRAY (SELECT partition FROM bounds WHERE snowflake_timestamp(end_id - 1) < before ORDER BY end_id);
+        RETURN CASE WHEN detached = expected THEN 0 ELSE 1 END;
+    END;
+END
+$$;
+SELECT sum(differences('2024-01-01'::timestamptz + n * interval '0.25 ms')) AS differences FROM generate_series(0, 204) n;
+DROP FUNCTION differences;
+DROP TABLE slots, bounds;
+
+-- sno, and domains over both types
+CREATE DOMAIN number AS bigint;
+CREATE DOMAIN event_id AS sno;
+CREATE TABLE numbered (id number PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE events (id sno PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE happened (id event_id PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE events_before PARTITION OF events FOR VALUES FROM (MINVALUE) TO (sno_boundary('2024-01-01'));
+CREATE TABLE events_default PARTITION OF events DEFAULT;
+SELECT relation, (SELECT count(*) FROM snowflake_create_partitions(relation, '2024-01-01', '2024-05-01', '1 month')) AS partitions
+FROM unnest('{numbered,events,happened}'::regclass[]) relation;
+SELECT * FROM snowflake_detach_partitions('events', '2024-02-29');
+SELECT relation, snowflake_drop_partitions(relation, '2024-03-31') FROM unnest('{numbered,events,happened}'::regclass[]) relation;
+SELECT * FROM partitions WHERE parent IN ('numbered'::regclass, 'events'::regclass, 'happened'::regclass) ORDER BY parent;
+DROP TABLE numbered, events, events_before, events_2024_01, happened;
+DROP DOMAIN number, event_id;
+
+-- the parent is a partition, or the partition has partitions
+CREATE TABLE visits (id bigint, region text) PARTITION BY LIST (region);
+CREATE TABLE visits_north PARTITION OF visits FOR VALUES IN ('north') PARTITION BY RANGE (id);
+SELECT count(*) FROM snowflake_create_partitions('visits_north', '2024-01-01', '2024-04-01', '1 month');
+INSERT INTO visits SELECT from_id, 'north' FROM snowflake_periods('2024-01-01', '2024-04-01', '1 month');
+SELECT * FROM snowflake_drop_partitions('visits_north', '2024-02-20');
+SELECT tableoid::regclass FROM visits ORDER BY id;
+SELECT * FROM snowflake_drop_partitions('visits', '2024-02-20');
+\echo :SQLSTATE
+CREATE TABLE years (id bigint) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE years_%s PARTITION OF years FOR VALUES FROM (%s) TO (%s) PARTITION BY RANGE (id)', name, from_id, to_id)
+FROM snowflake_periods('2023-01-01', '2025-01-01', '1 year') \gexec
+SELECT count(*) FROM snowflake_create_partitions('years_2023', '2023-01-01', '2024-01-01', '1 month');
+SELECT count(*) FROM snowflake_create_partitions('years_2024', '2024-01-01', '2025-01-01', '1 month');
+SELECT * FROM snowflake_drop_partitions('years', '2024-02-15');
+SELECT * FROM snowflake_drop_partitions('years_2024', '2024-02-15');
+SELECT count(*) FROM pg_class WHERE relname LIKE 'years\_20%' AND relkind = 'r';
+DROP TABLE visits, years;
+
+-- names that need quotes, and temporary tables
+CREATE SCHEMA "Old Things";
+CREATE TABLE "Old Things"."Big ""Table""" ("The ID" bigint) PARTITION BY RANGE ("The ID");
+SELECT * FROM snowflake_create_partitions('"Old Things"."Big ""Table"""', '2022-01-01', '2025-01-01', '1 year');
+SELECT * FROM snowflake_detach_partitions('"Old Things"."Big ""Table"""', '2023-01-01');
+SELECT * FROM snowflake_drop_partitions('"Old Things"."Big ""Table"""', '2024-01-01');
+CREATE TEMP TABLE brief (id bigint) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_create_partitions('brief', '2024-01-01', '2024-02-01', '1 month');
+SELECT * FROM snowflake_drop_partitions('brief', '2024-02-01');
+
+-- locks: with nothing to do, only the one that keeps the partitions as they are
+SELECT count(*) FROM snowflake_create_partitions('orders', '2023-01-01', '2024-01-01', '6 months');
+CREATE VIEW locks AS
+    SELECT relation::regclass, mode FROM pg_locks
+    WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation::regclass::text LIKE 'orders%' AND relation::regclass::text NOT LIKE '%pkey';
+BEGIN;
+SELECT * FROM snowflake_drop_partitions('orders', '2023-06-30');
+SELECT * FROM locks ORDER BY relation::text, mode;
+SELECT * FROM snowflake_detach_partitions('orders', '2023-07-01');
+SELECT * FROM locks WHERE mode = 'AccessExclusiveLock' ORDER BY relation::text;
+ROLLBACK;
+SELECT * FROM partitions WHERE parent = 'orders'::regclass;
+
+-- foreign keys and views: PostgreSQL raises the error, and nothing was dropped
+CREATE TABLE invoices (order_id bigint REFERENCES orders);
+INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2023-01-01', '2024-01-01', '6 months');
+INSERT INTO invoices SELECT snowflake_boundary('2023-07-01');
+\set VERBOSITY sqlstate
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+\set VERBOSITY default
+SELECT item FROM orders ORDER BY id;
+SELECT * FROM snowflake_drop_partitions('orders', '2023-07-01');
+DELETE FROM invoices;
+CREATE VIEW autumn AS SELECT * FROM orders_2023_07;
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+\echo :SQLSTATE
+SELECT item FROM orders ORDER BY id;
+SELECT * FROM snowflake_detach_partitions('orders', '2024-01-01');
+SELECT item FROM autumn;
+DROP TABLE orders_2023_07 CASCADE;
+
+-- a partition that is pending detach
+SELECT count(*) FROM snowflake_create_partitions('orders', '2023-01-01', '2024-01-01', '6 months');
+UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'orders_2023_07'::regclass;    -- as a DETACH CONCURRENTLY that was cancelled
+SELECT * FROM snowflake_drop_partitions('orders', '2023-07-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+\echo :SQLSTATE
+ALTER TABLE orders DETACH PARTITION orders_2023_07 FINALIZE;
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+
+-- owners, and members of their roles
+CREATE ROLE regress_snowflake_owner;
+CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_owner;
+CREATE ROLE regress_snowflake_other;
+CREATE SCHEMA shop;
+GRANT ALL ON SCHEMA shop TO PUBLIC;
+SET ROLE regress_snowflake_owner;
+CREATE TABLE shop.orders (id bigint) PARTITION BY RANGE (id);
+GRANT ALL ON shop.orders TO regress_snowflake_other;
+SELECT count(*) FROM snowflake_create_partitions('shop.orders', '2023-11-01', '2024-02-01', '1 month');
+SET ROLE regress_snowflake_other;
+SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-01-01');
+\echo :SQLSTATE
+SELECT * FROM snowflake_detach_partitions('shop.orders', '2024-01-01');
+SET ROLE regress_snowflake_member;
+SELECT * FROM snowflake_detach_partitions('shop.orders', '2023-12-01');
+SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-01-01');
+-- of another role's partition, it can be detached, and not dropped
+RESET ROLE;
+ALTER TABLE shop.orders_2024_01 OWNER TO regress_snowflake_other;
+SET ROLE regress_snowflake_owner;
+SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-02-01');
+\echo :SQLSTATE
+SELECT * FROM snowflake_detach_partitions('shop.orders', '2024-02-01');
+RESET ROLE;
+
+-- errors
+SELECT * FROM snowflake_drop_partitions(NULL, '2024-04-01');
+\echo :SQLSTATE
+SELECT * FROM snowflake_drop_partitions('orders', NULL);
+SELECT * FROM snowflake_detach_partitions(NULL, '2024-04-01');
+SELECT * FROM snowflake_detach_partitions('orders', NULL);
+SELECT * FROM snowflake_drop_partitions('orders', 'infinity');
+\echo :SQLSTATE
+SELECT * FROM snowflake_detach_partitions('orders', '-infinity');
+SELECT * FROM snowflake_detach_partitions('orders', '9999-01-01');
+CREATE TABLE plain (id bigint);
+SELECT * FROM snowflake_drop_partitions('plain', '2024-04-01');
+\echo :SQLSTATE
+CREATE TABLE by_integer (id integer) PARTITION BY RANGE (id);
+SELECT * FROM snowflake_drop_partitions('by_integer', '2024-04-01');
+CREATE TABLE by_two (id bigint, part bigint) PARTITION BY RANGE (id, part);
+SELECT * FROM snowflake_drop_partitions('by_two', '2024-04-01');
+CREATE TABLE by_expression (id bigint) PARTITION BY RANGE ((id / 2));
+SELECT * FROM snowflake_drop_partitions('by_expression', '2024-04-01');
+
+DROP VIEW partitions, locks;
+DROP TABLE orders, invoices, plain, by_integer, by_two, by_expression, brief;
+DROP SCHEMA "Old Things", shop CASCADE;
+DROP ROLE regress_snowflake_owner, regress_snowflake_member, regress_snowflake_other;
