@@ -9,8 +9,8 @@ CREATE VIEW partitions AS
 
 -- the oldest first, in whatever order they were created
 CREATE TABLE orders (id bigint PRIMARY KEY, item text) PARTITION BY RANGE (id);
-SELECT count(*) FROM snowflake_create_partitions('orders', '2024-03-01', '2024-07-01', '1 month');
-SELECT count(*) FROM snowflake_create_partitions('orders', '2024-01-01', '2024-03-01', '1 month');
+SELECT snowflake_create_partitions('orders', month, month + interval '1 month', '1 month')
+FROM generate_series('2024-06-01'::timestamptz, '2024-01-01', '-1 month') month;
 INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2024-01-01', '2024-07-01', '1 month');
 SELECT * FROM snowflake_detach_partitions('orders', '2024-03-15');
 SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15');
@@ -195,8 +195,15 @@ CREATE TABLE by_two (id bigint, part bigint) PARTITION BY RANGE (id, part);
 SELECT * FROM snowflake_drop_partitions('by_two', '2024-04-01');
 CREATE TABLE by_expression (id bigint) PARTITION BY RANGE ((id / 2));
 SELECT * FROM snowflake_drop_partitions('by_expression', '2024-04-01');
+CREATE FUNCTION reverse_cmp(bigint, bigint) RETURNS integer LANGUAGE sql IMMUTABLE RETURN btint8cmp($2, $1);
+CREATE OPERATOR CLASS reverse_ops FOR TYPE bigint USING btree AS
+    OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 reverse_cmp(bigint, bigint);
+CREATE TABLE by_reverse (id bigint) PARTITION BY RANGE (id reverse_ops);
+SELECT * FROM snowflake_drop_partitions('by_reverse', '2024-04-01');
 
 DROP VIEW partitions, locks;
-DROP TABLE orders, invoices, plain, by_integer, by_two, by_expression, brief;
+DROP TABLE orders, invoices, plain, by_integer, by_two, by_expression, by_reverse, brief;
+DROP OPERATOR FAMILY reverse_ops USING btree;
+DROP FUNCTION reverse_cmp;
 DROP SCHEMA "Old Things", shop CASCADE;
 DROP ROLE regress_snowflake_owner, regress_snowflake_member, regress_snowflake_other;
