@@ -18,7 +18,7 @@ CORE_OBJS = src/core/base32.o src/core/batch.o src/core/instant.o src/core/layou
 	src/core/sequence_range.o src/core/sno.o
 MODULE_big = snowflake
 OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/create_origin.o \
-	src/functions/decode.o src/functions/discard.o src/functions/encode.o \
+	src/functions/decode.o src/functions/discard.o src/functions/encode.o src/functions/feed_guard.o src/functions/horizon.o \
 	src/functions/layout_argument.o src/functions/layouts.o src/functions/nextval.o \
 	src/functions/sno_argument.o src/functions/sno_estimate.o src/functions/sno_fields.o \
 	src/functions/sno_io.o src/functions/sno_nextval.o src/functions/sno_order.o \
@@ -26,13 +26,13 @@ OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/c
 	src/generator/overflow.o src/generator/wait.o src/guc.o src/log_limit.o src/pushdown/exempt.o \
 	src/pushdown/match.o src/pushdown/pushdown.o src/registry/client.o src/registry/worker.o \
 	src/settings.o src/snowflake.o src/state/change.o src/state/durable_state.o \
-	src/state/generator_state.o src/state/lease.o src/state/origin.o src/state/postmaster_memory.o \
-	src/state/reservation.o src/state/shared.o src/wait_event.o
+	src/state/generator_state.o src/state/horizon.o src/state/lease.o src/state/origin.o src/state/postmaster_memory.o src/state/prepared.o \
+	src/state/reservation.o src/state/returned.o src/state/shared.o src/wait_event.o
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
 SHLIB_LINK = $(libpq)
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions retention adopt registry sno sno_estimates sno_generator sno_pushdown errors
-ISOLATION = sessions create_partitions drop_partitions adopt_waits
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions retention adopt feed registry sno sno_estimates sno_generator sno_pushdown errors
+ISOLATION = sessions create_partitions drop_partitions adopt_waits horizon
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 

@@ -118,3 +118,133 @@ $$;
 
 COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz) IS
 'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
+
+/*
+ * The horizon: reading new rows by key
+ */
+
+CREATE PROCEDURE snowflake_horizon(OUT horizon bigint)
+AS 'MODULE_PATHNAME', 'snowflake_horizon'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE snowflake_horizon(OUT bigint) IS
+'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID this server has issued in the transaction that writes them; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and on a standby';
+
+CREATE FUNCTION pg_stat_snowflake_horizon(
+	OUT datid oid,
+	OUT pid integer,
+	OUT xid xid,
+	OUT first_id bigint,
+	OUT since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_stat_snowflake_horizon'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
+
+COMMENT ON FUNCTION pg_stat_snowflake_horizon() IS 'rows of the view pg_stat_snowflake_horizon';
+
+CREATE VIEW pg_stat_snowflake_horizon AS
+	SELECT h.datid, d.datname, h.pid, p.gid, h.first_id, coalesce(h.since, CASE WHEN h.first_id IS NOT NULL THEN p.prepared END) AS since
+	FROM pg_stat_snowflake_horizon() h
+		LEFT JOIN pg_database d ON d.oid = h.datid
+		LEFT JOIN pg_prepared_xacts p ON p.transaction = h.xid;
+
+COMMENT ON VIEW pg_stat_snowflake_horizon IS
+'open and prepared transactions that hold the horizon of their database back: pid of the session or gid of the prepared transaction, the first ID that it has taken, and since when; first_id and since are null for the sessions of other roles without the privileges of pg_read_all_stats';
+
+GRANT SELECT ON pg_stat_snowflake_horizon TO PUBLIC;
+
+/*
+ * A trigger whose name comes last in the alphabet is called last, and so sees the ID that other
+ * triggers may have set.
+ */
+CREATE FUNCTION snowflake_feed_guard() RETURNS trigger
+AS 'MODULE_PATHNAME', 'snowflake_feed_guard'
+LANGUAGE C;
+
+COMMENT ON FUNCTION snowflake_feed_guard() IS
+'trigger function for tables that are read by snowflake_horizon(): lets the horizon wait for the ID in the column that its argument names, and raises an error if a horizon above it was returned already; snowflake_enable_feed() creates the trigger';
+
+CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	key CONSTANT name := coalesce(attribute, (
+		SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
+	prefix text;
+BEGIN
+	IF relation IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "relation" must not be null';
+	END IF;
+	IF key IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+			MESSAGE = format('table %s has no primary key of one column', relation),
+			HINT = 'Name the column that contains the IDs.';
+	END IF;
+	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = key AND attnum > 0 AND NOT attisdropped) THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+			MESSAGE = format('column "%s" of table %s does not exist', key, relation);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING relation, key;
+	IF prefix IS DISTINCT FROM 'snowflake' THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of table %s is not of type bigint', key, relation),
+			DETAIL = 'There is a horizon of IDs of type bigint only.';
+	END IF;
+	IF (SELECT attgenerated FROM pg_attribute WHERE attrelid = relation AND attname = key) <> '' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
+			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
+			DETAIL = 'Triggers cannot see its value before the row is stored.';
+	END IF;
+	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s.snowflake_feed_guard(%L)',
+		relation, extension_schema, key);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
+'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; requires the privilege TRIGGER on the table';
+
+DROP VIEW pg_stat_snowflake;
+DROP FUNCTION pg_stat_snowflake();
+
+CREATE FUNCTION pg_stat_snowflake(
+	OUT generator text,
+	OUT machine_id integer,
+	OUT layout text,
+	OUT batches bigint,
+	OUT ids_allocated bigint,
+	OUT overflow_ticks bigint,
+	OUT waits bigint,
+	OUT wait_time double precision,
+	OUT clock_regressions bigint,
+	OUT max_regression interval,
+	OUT ahead interval,
+	OUT reserved_until timestamptz,
+	OUT floor timestamptz,
+	OUT reservation_writes bigint,
+	OUT reservation_write_time double precision,
+	OUT exhausted_at timestamptz,
+	OUT lease_from timestamptz,
+	OUT lease_until timestamptz,
+	OUT registry_state text,
+	OUT last_error text,
+	OUT skew interval,
+	OUT horizon timestamptz,
+	OUT horizon_lag interval,
+	OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'pg_stat_snowflake'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+
+COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
+
+CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
+
+COMMENT ON VIEW pg_stat_snowflake IS
+'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds; horizon is the time of the least horizon of all databases, and horizon_lag for how long transactions have held it back';
+
+REVOKE ALL ON FUNCTION pg_stat_snowflake() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pg_stat_snowflake() TO pg_monitor;
+GRANT SELECT ON pg_stat_snowflake TO pg_monitor;

@@ -13,6 +13,8 @@
 #include "miscadmin.h"
 #include "replication/origin.h"
 #include "replication/slot.h"
+#include "storage/lock.h"
+#include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/wait_event.h"
@@ -84,6 +86,27 @@ sf_may_execute(Oid function)
 #define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode), false)
 #else
 #define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode))
+#endif
+
+/* The number of this process among all, from 0 and, in a backend, below MaxBackends. */
+#if PG_VERSION_NUM >= 170000
+#define sf_my_proc_number()	MyProcNumber
+#else
+#define sf_my_proc_number()	(MyProc->pgprocno)
+#endif
+
+/*
+ * Whether a lock is that of a prepared transaction of an earlier run of the server, and the xid of
+ * that transaction.
+ */
+#if PG_VERSION_NUM >= 170000
+#define sf_lock_is_recovered(lock) \
+	((lock)->pid == 0 && (lock)->vxid.procNumber == INVALID_PROC_NUMBER)
+#define sf_lock_local_xid(lock)		((lock)->vxid.localTransactionId)
+#else
+#define sf_lock_is_recovered(lock) \
+	((lock)->pid == 0 && (lock)->backend == InvalidBackendId)
+#define sf_lock_local_xid(lock)		((lock)->lxid)
 #endif
 
 /* Allocate the "extra" of a setting; NULL if memory is exhausted. */

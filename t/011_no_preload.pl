@@ -40,6 +40,18 @@ for my $database (('postgres', 'other') x 4)
 $_->finish for @sessions;
 none_is_issued_twice(400000, 'sessions of two databases', @files);
 
+# The horizon, in memory that a session detaches from when it exits.
+$server->safe_psql('postgres', 'CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval())');
+my $open = $server->background_psql('postgres');
+$open->query_safe('BEGIN; INSERT INTO feed DEFAULT VALUES');
+$server->safe_psql('postgres', 'INSERT INTO feed DEFAULT VALUES');
+my $before = $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL)');
+is($server->safe_psql('postgres', "SELECT count(*) FROM feed WHERE id < $before"), '0', 'an open transaction holds the horizon back');
+$open->query_safe('COMMIT');
+$open->quit;
+my $after = $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL)');
+is($server->safe_psql('postgres', "SELECT count(*) FROM feed WHERE id >= $before AND id < $after"), '2', 'and not after it has ended');
+
 # The layout that was used first holds, also for sessions that only decode.
 my $id = $server->safe_psql('postgres', $nextval);
 my $time = $server->safe_psql('postgres', "SELECT snowflake_timestamp($id, 'twitter')");

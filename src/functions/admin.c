@@ -13,6 +13,7 @@
 #include "generator/clock.h"
 #include "core/reservation.h"
 #include "state/change.h"
+#include "state/horizon.h"
 #include "state/origin.h"
 #include "state/shared.h"
 
@@ -96,6 +97,19 @@ report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz i
 	}
 }
 
+/* Readers that are past the floor would wait for IDs that were issued before it was set. */
+static void
+warn_of_horizon(SfGenerator *generator, TimestampTz instant, int64 horizon)
+{
+	ereport(WARNING,
+			errmsg("readers that use snowflake_horizon() may be past the floor"),
+			errdetail("Horizons of up to %lld may have been returned; IDs are now issued from %lld on.",
+					  (long long) horizon,
+					  (long long) sf_layout_boundary(&generator->layout, instant)),
+			errhint("Set positions that are above %lld to it.  Their readers miss rows otherwise.",
+					(long long) sf_layout_boundary(&generator->layout, instant)));
+}
+
 static void
 set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 {
@@ -104,6 +118,7 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 	SfGenerator *generator = &shared->generators[kind];
 	RepOriginId origin;
 	SfFloorChange change;
+	int64		horizon;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -112,9 +127,11 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 	instant = PG_GETARG_TIMESTAMPTZ(0);
 	check_instant(generator, instant);
 	(void) sf_origin_find(generator, true, &origin);
-	change = sf_change_floor(generator, origin, instant);
+	change = sf_change_floor(generator, origin, instant, &horizon);
 	sf_origin_release(origin);
 	report_floor_not_changed(shared, generator, instant, change);
+	if (horizon != SF_NO_ID)
+		warn_of_horizon(generator, instant, horizon);
 	ereport(LOG,
 			errmsg("the floor of %s IDs was set to %s",
 				   sf_generator_name(generator), timestamptz_to_str(instant)));

@@ -14,13 +14,16 @@
 #include "utils/timestamp.h"
 
 #include "functions/interval.h"
+#include "state/horizon.h"
 #include "state/shared.h"
 #include "state/counters.h"
 
 PG_FUNCTION_INFO_V1(pg_stat_snowflake);
 PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);
 
-#define STAT_COLUMNS 22
+/* Version 1.0 of the extension has no columns for the horizon. */
+#define STAT_COLUMNS		24
+#define STAT_COLUMNS_1_0	22
 
 /* A row, filled column by column. */
 typedef struct StatRow
@@ -129,8 +132,34 @@ add_lease(StatRow *row, SfShared *shared, const SfGenerator *generator)
 		add_null(row);
 }
 
+/*
+ * The time of the least horizon of all databases, and for how long transactions hold it back;
+ * NULL for sno, and until the first ID in this run of the server.
+ */
 static void
-fill_row(StatRow *row, SfShared *shared, SfGenerator *generator)
+add_horizon(StatRow *row, SfGenerator *generator)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz time;
+	int64		first;
+
+	if (generator->kind != SF_GENERATOR_BIGINT ||
+		pg_atomic_read_u32(&generator->origin) == 0)
+	{
+		add_null(row);
+		add_null(row);
+		return;
+	}
+	first = sf_horizon_least();
+	time = first != SF_NO_ID && sf_layout_holds(&generator->layout, first) ?
+		sf_layout_instant(&generator->layout, first) :
+		sf_generator_time(generator, sf_generator_position(generator));
+	add(row, TimestampTzGetDatum(time));
+	add(row, sf_interval(first == SF_NO_ID ? 0 : Max(now - time, 0)));
+}
+
+static void
+fill_row(StatRow *row, int columns, SfShared *shared, SfGenerator *generator)
 {
 	SfCounters *stats = &generator->stats;
 	uint64		end = sf_generator_last_tick(generator) + 1;
@@ -150,6 +179,8 @@ fill_row(StatRow *row, SfShared *shared, SfGenerator *generator)
 	add_time(row, stats, SF_COUNTER_RESERVATION_WRITE_TIME);
 	add(row, TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, end)));
 	add_lease(row, shared, generator);
+	if (columns > STAT_COLUMNS_1_0)
+		add_horizon(row, generator);
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
 }
 
@@ -164,7 +195,7 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 	{
 		StatRow		row = {0};
 
-		fill_row(&row, shared, &shared->generators[i]);
+		fill_row(&row, result->setDesc->natts, shared, &shared->generators[i]);
 		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	}
 	return (Datum) 0;

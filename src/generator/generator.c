@@ -22,10 +22,12 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "state/horizon.h"
 #include "state/reservation.h"
 #include "state/change.h"
 #include "generator/clock.h"
@@ -44,6 +46,7 @@ typedef struct HeldBatch
 	uint64		step;			/* from one ID to the next */
 	uint64		upper;			/* of a sno, without the metabyte */
 	uint32		left;			/* IDs not issued yet */
+	uint32		aside;			/* the same, of a transaction that has ended */
 	uint32		size;			/* positions asked for */
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first batch */
@@ -78,13 +81,104 @@ tick_is_current(const HeldBatch *held, TimestampTz now)
 	return ahead <= sf_generator_max_ahead(held->generator) && ahead > -held->tick_length;
 }
 
+static inline bool
+is_of_generation(const HeldBatch *held)
+{
+	return held->generation == pg_atomic_read_u32(&held->generator->generation);
+}
+
+/*
+ * The end of a transaction.  Its IDs no longer hold the horizon back.  The batch may live on, but
+ * the next ID of it is the first one of a transaction, which has to be published: the batch is
+ * put aside so that issue() asks for one.
+ */
+static void
+end_transaction(XactEvent event, void *argument)
+{
+	HeldBatch  *held = &held_batches[SF_GENERATOR_BIGINT];
+
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+			if (!sf_horizon_end())
+				break;
+			held->aside += held->left;
+			held->left = 0;
+			break;
+		case XACT_EVENT_PRE_PREPARE:
+			sf_horizon_prepare();
+			break;
+		default:				/* before the end; and of parallel workers,
+								 * which issue nothing */
+			break;
+	}
+}
+
+static void
+register_callback(void)
+{
+	static bool registered = false;
+
+	if (!registered)
+		RegisterXactCallback(end_transaction, NULL);
+	registered = true;
+}
+
+/*
+ * Publish the first ID that a batch may give to this transaction, unless the transaction has
+ * published a lower one (state/horizon.c).
+ */
+static int64
+publish(int64 id)
+{
+	register_callback();
+	return sf_horizon_publish(id);
+}
+
+/*
+ * Use the rest of a batch that was put aside, unless a reader may return a horizon
+ * above it.
+ */
+static bool
+continue_batch(HeldBatch *held, TimestampTz now)
+{
+	int64		before;
+
+	if (held->aside == 0 || !tick_is_current(held, now) || !is_of_generation(held))
+		return false;
+	before = publish((int64) held->next);
+	if (sf_horizon_passed((int64) held->next))
+	{
+		sf_horizon_withdraw(before);
+		return false;
+	}
+	held->left = held->aside;
+	held->aside = 0;
+	return true;
+}
+
 /* The size of batch to ask for, from how the last one was used. */
 static uint32
 wanted_size(const HeldBatch *held, SfSequenceRange range, TimestampTz now)
 {
-	return sf_batch_size_next(held->size, held->left,
+	return sf_batch_size_next(held->size, held->left + held->aside,
 							  now >= held->tick_start + held->tick_length,
 							  sf_batch_size_max(range));
+}
+
+/* The first ID of a batch of type bigint. */
+static int64
+first_id(const SfGenerator *generator, const StateRead *state, const SfBatch *batch)
+{
+	SfFields	fields = {
+		.tick = batch->tick,
+		.machine = state->machine_id,
+		.sequence = sf_position_sequence(&generator->layout, batch->start)
+	};
+
+	return sf_layout_compose(&generator->layout, fields);
 }
 
 static void
@@ -92,7 +186,6 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 		   const SfBatch *batch, uint32 size)
 {
 	const SfLayout *layout = &generator->layout;
-	uint32		sequence = sf_position_sequence(layout, batch->start);
 
 	if (generator->kind == SF_GENERATOR_SNO)
 	{
@@ -104,21 +197,16 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 		SfSno		id = sf_sno_compose(fields);
 
 		held->upper = sf_sno_upper(&id);
-		held->next = sequence;
+		held->next = sf_position_sequence(layout, batch->start);
 		held->step = 1;
 	}
 	else
 	{
-		SfFields	fields = {
-			.tick = batch->tick,
-			.machine = state->machine_id,
-			.sequence = sequence
-		};
-
-		held->next = (uint64) sf_layout_compose(layout, fields);
+		held->next = (uint64) first_id(generator, state, batch);
 		held->step = UINT64CONST(1) << layout->sequence_shift;
 	}
 	held->left = (uint32) (batch->end - batch->start);
+	held->aside = 0;
 	held->size = size;
 	held->tick_start = sf_layout_tick_start(layout, batch->tick);
 	held->tick_length = layout->tick_length;
@@ -255,6 +343,39 @@ swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch
 	return true;
 }
 
+/* The same, of a batch whose first ID is published before. */
+static bool
+publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *batch)
+{
+	int64		before;
+
+	if (generator->kind != SF_GENERATOR_BIGINT)
+		return swap_cursor(generator, state, batch);
+	before = publish(first_id(generator, state, batch));
+	if (swap_cursor(generator, state, batch))
+		return true;
+	sf_horizon_withdraw(before);
+	return false;
+}
+
+/* Read the state, or wait a moment for what keeps it from being read. */
+static bool
+read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
+{
+	switch (read_state(shared, generator, state))
+	{
+		case STATE_READ:
+			return true;
+		case NO_MACHINE_ID:
+			sf_wait_for_lease(shared, generator, wait);
+			break;
+		case ORIGIN_LOCKED:
+			sf_wait_for_origin(generator, wait);
+			break;
+	}
+	return false;
+}
+
 static void
 take_batch(SfGeneratorKind kind, TimestampTz now)
 {
@@ -276,17 +397,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 		SfBatch		batch;
 
 		CHECK_FOR_INTERRUPTS();
-		switch (read_state(shared, generator, &state))
-		{
-			case STATE_READ:
-				break;
-			case NO_MACHINE_ID:
-				sf_wait_for_lease(shared, generator, &wait);
-				continue;
-			case ORIGIN_LOCKED:
-				sf_wait_for_origin(generator, &wait);
-				continue;
-		}
+		if (!read_or_wait(shared, generator, &wait, &state))
+			continue;
 
 		/*
 		 * A reading from before a change over would take the other phase to
@@ -301,7 +413,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 		switch (sf_batch_next(&terms, sf_generator_position_of(generator, state.cursor), &batch))
 		{
 			case SF_BATCH_OK:
-				if (!swap_cursor(generator, &state, &batch))
+				if (!publish_and_swap(generator, &state, &batch))
 					break;
 				hold_batch(held, generator, &state, &batch, terms.size);
 				sf_wait_end(generator, &wait);
@@ -328,6 +440,35 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	}
 }
 
+SfGenerator *
+sf_await_open(SfShared *shared, SfGeneratorKind kind)
+{
+	SfGenerator *generator = &shared->generators[kind];
+	SfWait		wait = {0};
+	StateRead	state;
+
+	while (!read_or_wait(shared, generator, &wait, &state))
+		CHECK_FOR_INTERRUPTS();
+	if (state.reserved_until == 0)
+	{
+		TimestampTz now = GetCurrentTimestamp();
+
+		sf_clock_check(generator, now);
+		(void) sf_reservation_extend(generator, state.reserved_until, now);
+	}
+	return generator;
+}
+
+bool
+sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
+{
+	if (sf_generator_origin(&shared->generators[SF_GENERATOR_BIGINT]) == InvalidRepOriginId)
+		(void) sf_await_open(shared, SF_GENERATOR_BIGINT);
+	pg_read_barrier();			/* pairs with the one in open_locked */
+	register_callback();
+	return sf_horizon_admit(id, horizon);
+}
+
 /* What the next ID of a generator is made of. */
 static inline uint64
 issue(SfGeneratorKind kind)
@@ -336,8 +477,8 @@ issue(SfGeneratorKind kind)
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		next;
 
-	if (unlikely(held->left == 0 || !tick_is_current(held, now) ||
-				 held->generation != pg_atomic_read_u32(&held->generator->generation)))
+	if (unlikely((held->left == 0 || !tick_is_current(held, now) || !is_of_generation(held)) &&
+				 !continue_batch(held, now)))
 		take_batch(kind, now);
 	Assert(held->left > 0);
 	held->left--;

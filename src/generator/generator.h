@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "core/sno.h"
+#include "state/shared.h"
 
 /*
  * The next ID of this session, greater than all before it and unlike any other
@@ -37,5 +38,20 @@ extern SfSno sf_next_sno(uint8 metabyte);
  */
 extern bool sf_last_id(int64 *id);
 extern void sf_forget_last_id(void);
+
+/*
+ * The generator, opened, and so with a cursor.  After another lease has begun, its reservation is
+ * extended, if that can be done at once.  Waits and raises as sf_next_id does, except for the clock
+ * to reach a tick; the server is not in recovery.
+ */
+extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
+
+/*
+ * Publish the ID of a row that was not issued in this transaction, or may not have been
+ * (state/horizon.c).  Returns false, and the horizon, if a horizon above the ID was returned
+ * already, or may have been before the server was started.  Waits and raises as
+ * sf_await_open does, and in a parallel worker.
+ */
+extern bool sf_admit_id(SfShared *shared, int64 id, int64 *horizon);
 
 #endif							/* SF_GENERATOR_H */

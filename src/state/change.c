@@ -40,9 +40,11 @@
  */
 #include "postgres.h"
 
+#include "core/horizon.h"
 #include "core/reservation.h"
 #include "state/change.h"
 #include "state/durable_state.h"
+#include "state/horizon.h"
 #include "state/postmaster_memory.h"
 #include "state/reservation.h"
 
@@ -78,7 +80,8 @@ move_forward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint
  * instant or after it, in either phase.
  */
 static bool
-move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position,
+			  int64 *horizon)
 {
 	uint64		wall_safe = Min(pg_atomic_read_u64(&generator->wall_safe),
 								sf_generator_tick_before(generator, position));
@@ -90,7 +93,10 @@ move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uin
 						   pg_atomic_read_u32(&generator->drifts), true);
 	(void) sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
-	sf_generator_move_cursor(generator, position, true);
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		*horizon = sf_horizon_move_back(generator, position);
+	else
+		sf_generator_move_cursor(generator, position, true);
 	sf_resume_issuing(generator, position);
 	return true;
 }
@@ -100,7 +106,8 @@ move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uin
  * is.  An origin that has lost its value is given one.
  */
 static void
-move_unopened(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+move_unopened(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position,
+			  int64 *horizon)
 {
 	SfDurableState state;
 	uint64		before = sf_generator_tick_before(generator, position);
@@ -109,37 +116,44 @@ move_unopened(SfGenerator *generator, RepOriginId origin, SfInstant instant, uin
 
 	/* As move_backward and move_forward do. */
 	if (sf_position_tick(&generator->layout, position) < state.reserved_tick)
+	{
 		state.wall_safe = Min(state.wall_safe, before);
+		if (generator->kind == SF_GENERATOR_BIGINT)
+			*horizon = sf_horizon_at(&generator->layout,
+									 sf_position(&generator->layout, state.reserved_tick, 0), 0);
+	}
 	else
 		state.wall_safe = Max(state.wall_safe, before);
 	sf_durable_state_write(generator, origin, instant, state.wall_safe, state.drifts, true);
 }
 
 static SfFloorChange
-change_floor_locked(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+change_floor_locked(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position,
+					int64 *horizon)
 {
 	if (sf_generator_is_closed(generator))
 		return SF_FLOOR_CLOSED;
 	if (position < pg_atomic_read_u64(&generator->lease_start))
 		return SF_FLOOR_BEFORE_LEASE;
 	if (!sf_generator_was_opened(generator))
-		move_unopened(generator, origin, instant, position);
+		move_unopened(generator, origin, instant, position, horizon);
 	else if (position >= sf_generator_position(generator))
 		move_forward(generator, origin, instant, position);
-	else if (!move_backward(generator, origin, instant, position))
+	else if (!move_backward(generator, origin, instant, position, horizon))
 		return SF_FLOOR_TOO_NEAR;
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
 	return SF_FLOOR_CHANGED;
 }
 
 SfFloorChange
-sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant)
+sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant, int64 *horizon)
 {
 	SfFloorChange change;
 
+	*horizon = SF_NO_ID;
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
 	change = change_floor_locked(generator, origin, instant,
-								 sf_position_at(&generator->layout, instant));
+								 sf_position_at(&generator->layout, instant), horizon);
 	LWLockRelease(&generator->lock);
 	return change;
 }

@@ -19,9 +19,12 @@ typedef enum SfFloorChange
 
 /*
  * Move the generator, forward or backward, to the first tick that does not begin before an
- * instant.  The origin is held, and written; raises what sf_origin_write raises.
+ * instant.  The origin is held, and written; raises what sf_origin_write raises.  If IDs follow
+ * that are below horizons that may have been returned, *horizon is a bound of these; otherwise
+ * SF_NO_ID.
  */
-extern SfFloorChange sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant);
+extern SfFloorChange sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant,
+									 int64 *horizon);
 
 /*
  * Whether the clock, which was read after the cursor, is behind the generator by so much that a

@@ -248,6 +248,13 @@ sf_generator_is_closed(SfGenerator *generator)
 	return pg_atomic_read_u64(&generator->cursor) == SF_CURSOR_CLOSED;
 }
 
+/* The machine ID in use; 0 in a layout that has none. */
+static inline uint32
+sf_generator_machine_id(SfGenerator *generator)
+{
+	return generator->layout.machine_bits > 0 ? pg_atomic_read_u32(&generator->machine_id) : 0;
+}
+
 /* Whether the origin may have lost what was written to it. */
 static inline bool
 sf_generator_doubts_origin(SfGenerator *generator)

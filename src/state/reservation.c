@@ -33,6 +33,7 @@
 #include "core/reservation.h"
 #include "state/postmaster_memory.h"
 #include "state/durable_state.h"
+#include "state/horizon.h"
 
 /*
  * Rounded as the origin stores it, and neither after the last tick nor after the lease.
@@ -204,9 +205,9 @@ start_at_state(SfGenerator *generator, const SfDurableState *state)
  * The origin is held, and so is the lock.  Afterwards the cursor is neither below what the origin
  * holds nor below the lease, and nothing is reserved.
  *
- * If the generator was open before in this run, the origin may hold less than was issued, and so
- * that is written first.  If it was not, the origin alone shows what was issued; returns false if
- * it has lost its value.
+ * The origin is written if it may hold less than where the cursor is: if the generator was open
+ * before in this run, or the lease begins later.  Readers rely on it (horizon.c).  If the generator
+ * was not open, the origin alone shows what was issued; returns false if it has lost its value.
  */
 static bool
 open_locked(SfGenerator *generator, RepOriginId origin)
@@ -220,7 +221,7 @@ open_locked(SfGenerator *generator, RepOriginId origin)
 	start_at_state(generator, &state);
 	sf_generator_start_at(generator, pg_atomic_read_u64(&generator->lease_start));
 	position = sf_generator_position(generator);
-	if (was_open)
+	if (was_open || position > sf_position(&generator->layout, state.reserved_tick, 0))
 		sf_durable_state_write(generator, origin,
 							   sf_generator_time(generator, position) +
 							   generator->layout.tick_length,
@@ -233,6 +234,8 @@ open_locked(SfGenerator *generator, RepOriginId origin)
 	pg_atomic_write_u32(&generator->origin_doubtful, 0);
 	if (generator->leased)
 		sf_postmaster_note_opened(generator->kind);
+	if (generator->kind == SF_GENERATOR_BIGINT && !was_open)
+		sf_horizon_opened(generator, position);
 	pg_write_barrier();			/* cursor and reservation come before it */
 	pg_atomic_write_u32(&generator->origin, origin);
 	return true;

@@ -23,6 +23,7 @@
 #include "compat.h"
 #include "core/sno.h"
 #include "settings.h"
+#include "state/horizon.h"
 #include "state/postmaster_memory.h"
 #include "state/shared.h"
 
@@ -30,6 +31,19 @@ static SfShared *shared = NULL;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+/* The state of the horizon follows the struct. */
+static Size
+shared_size(void)
+{
+	return CACHELINEALIGN(sizeof(SfShared)) + sf_horizon_size();
+}
+
+static void *
+horizon_of(SfShared *memory)
+{
+	return (char *) memory + CACHELINEALIGN(sizeof(SfShared));
+}
 
 /* After the crash of a process: the lease, or without a registry the machine IDs, that apply. */
 static void
@@ -69,6 +83,7 @@ fill_shared(void *memory)
 	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
 					  *sf_settings_sno_sequence_range, leased, new->tranche);
 	sf_lease_init(&new->registry);
+	sf_horizon_init(horizon_of(new), new->tranche);
 	if (new->preloaded)
 		restore_shared(new);
 }
@@ -78,7 +93,7 @@ request_shared(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SfShared)));
+	RequestAddinShmemSpace(shared_size());
 }
 
 static void
@@ -92,9 +107,10 @@ start_shared(void)
 	/* After a crash it points into the old segment. */
 	shared = NULL;
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("snowflake", sizeof(SfShared), &found);
+	shared = ShmemInitStruct("snowflake", shared_size(), &found);
 	if (!found)
 		fill_shared(shared);
+	sf_horizon_attach(horizon_of(shared));
 	LWLockRelease(AddinShmemInitLock);
 	LWLockRegisterTranche(shared->tranche, "snowflake");
 }
@@ -143,12 +159,13 @@ check_version(const SfShared *found)
 static void
 attach(void)
 {
-	SfShared   *found = sf_named_segment("snowflake", sizeof(SfShared), fill_shared);
+	SfShared   *found = sf_named_segment("snowflake", shared_size(), fill_shared);
 
 	if (found == NULL)
 		return;
 	check_version(found);
 	LWLockRegisterTranche(found->tranche, "snowflake");
+	sf_horizon_attach(horizon_of(found));
 	shared = found;
 	sf_shared_set_max_ahead(sf_max_ahead);
 }

@@ -1,0 +1,109 @@
+-- The horizon and the guard of a feed: how they are called, and what they refuse.  What they are for
+-- is in specs/horizon.spec and t/017_horizon.pl.
+\set SHOW_CONTEXT never
+CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
+
+-- a procedure, in SQL and in PL/pgSQL, in READ COMMITTED
+INSERT INTO feed DEFAULT VALUES;
+CALL snowflake_horizon(NULL) \gset
+SELECT count(*) FROM feed WHERE id < :horizon;
+DO $$
+DECLARE
+	horizon bigint;
+BEGIN
+	CALL snowflake_horizon(horizon);
+	RAISE NOTICE '%', (SELECT count(*) FROM feed WHERE id < horizon);
+END
+$$;
+\set VERBOSITY sqlstate
+SELECT snowflake_horizon();
+SELECT snowflake_horizon(NULL);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+CALL snowflake_horizon(NULL);
+ROLLBACK;
+\set VERBOSITY default
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+CALL snowflake_horizon(NULL);
+ROLLBACK;
+BEGIN READ ONLY;
+CALL snowflake_horizon(NULL) \gset
+COMMIT;
+
+-- the guard: a table with a key, and others
+SELECT snowflake_enable_feed('feed');
+SELECT snowflake_enable_feed('feed');
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'feed'::regclass;
+CREATE DOMAIN feed_id AS bigint;
+CREATE TABLE others (a bigint, "The ID" feed_id, event sno, n integer, gone bigint);
+ALTER TABLE others DROP COLUMN gone;
+SELECT snowflake_enable_feed('others', 'The ID');
+SELECT snowflake_enable_feed('others', 'a');
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'others'::regclass;
+SELECT snowflake_enable_feed('others');
+SELECT snowflake_enable_feed('others', 'event');
+SELECT snowflake_enable_feed('others', 'n');
+SELECT snowflake_enable_feed('others', 'gone');
+SELECT snowflake_enable_feed('others', 'tableoid');
+SELECT snowflake_enable_feed(NULL);
+CREATE TABLE generated (a bigint, id bigint PRIMARY KEY GENERATED ALWAYS AS (a) STORED);
+SELECT snowflake_enable_feed('generated');
+CREATE TABLE two (a bigint, b bigint, PRIMARY KEY (a, b));
+SELECT snowflake_enable_feed('two');
+CREATE TABLE parts (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+CREATE TABLE part PARTITION OF parts DEFAULT;
+SELECT snowflake_enable_feed('parts');
+CREATE VIEW seen AS SELECT * FROM feed;
+SELECT snowflake_enable_feed('seen', 'id');
+
+-- IDs that others have issued, that were fetched ahead, and that were chosen
+CALL snowflake_horizon(NULL) \gset
+\set VERBOSITY terse
+INSERT INTO feed VALUES (1, 'chosen');
+INSERT INTO parts VALUES (:horizon - 1);
+COPY feed FROM stdin;
+-1	copied
+\.
+UPDATE feed SET id = id - 1;
+UPDATE feed SET body = 'another column';
+UPDATE feed SET id = id;
+CREATE FUNCTION lower_id() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 5; RETURN NEW; END';
+CREATE TRIGGER lower_id BEFORE UPDATE ON feed FOR EACH ROW EXECUTE FUNCTION lower_id();
+UPDATE feed SET body = 'by a trigger';
+DROP TRIGGER lower_id ON feed;
+INSERT INTO feed VALUES (:horizon + 1000000000000, 'later than all');
+INSERT INTO feed (body) SELECT 'issued' FROM generate_series(1, 3);
+INSERT INTO parts SELECT snowflake_nextvals(3);
+SELECT count(*) FROM feed;
+
+-- one that was refused, in a transaction that continues
+BEGIN;
+SAVEPOINT a;
+INSERT INTO feed VALUES (1, 'chosen');
+ROLLBACK TO a;
+INSERT INTO feed (body) VALUES ('issued');
+SELECT count(*) FROM pg_stat_snowflake_horizon WHERE pid = pg_backend_pid() AND first_id > :horizon;
+COMMIT;
+
+-- a trigger that was created by hand
+\set VERBOSITY default
+CREATE TABLE by_hand (id bigint);
+CREATE TRIGGER after_row AFTER INSERT ON by_hand FOR EACH ROW EXECUTE FUNCTION snowflake_feed_guard('id');
+INSERT INTO by_hand VALUES (1);
+DROP TRIGGER after_row ON by_hand;
+CREATE TRIGGER of_statement BEFORE INSERT ON by_hand FOR EACH STATEMENT EXECUTE FUNCTION snowflake_feed_guard('id');
+INSERT INTO by_hand VALUES (1);
+DROP TRIGGER of_statement ON by_hand;
+CREATE TRIGGER no_argument BEFORE INSERT ON by_hand FOR EACH ROW EXECUTE FUNCTION snowflake_feed_guard();
+INSERT INTO by_hand VALUES (1);
+DROP TRIGGER no_argument ON by_hand;
+CREATE TRIGGER no_column BEFORE INSERT ON by_hand FOR EACH ROW EXECUTE FUNCTION snowflake_feed_guard('ID');
+INSERT INTO by_hand VALUES (1);
+DROP TRIGGER no_column ON by_hand;
+ALTER TABLE by_hand ALTER id TYPE integer;
+CREATE TRIGGER wrong_type BEFORE INSERT ON by_hand FOR EACH ROW EXECUTE FUNCTION snowflake_feed_guard('id');
+INSERT INTO by_hand VALUES (1);
+SELECT snowflake_feed_guard();
+
+DROP TABLE feed, others, generated, two, parts, by_hand CASCADE;
+DROP DOMAIN feed_id;
+DROP FUNCTION lower_id;

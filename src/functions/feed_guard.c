@@ -1,0 +1,109 @@
+/*
+ * feed_guard.c
+ *	  The trigger function snowflake_feed_guard(), for tables that are read by the horizon.
+ *
+ * The horizon holds for rows whose ID was issued in the transaction that writes them.  Other rows
+ * could appear below it: with IDs that were fetched ahead in an earlier transaction, or that
+ * a user has chosen.  The trigger publishes the ID of each such row, so that the horizon
+ * waits for it as well, and raises an error if a horizon above it was returned already.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "commands/trigger.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+#include "generator/generator.h"
+#include "state/shared.h"
+
+PG_FUNCTION_INFO_V1(snowflake_feed_guard);
+
+static void
+check_call(FunctionCallInfo fcinfo)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+
+	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BEFORE(trigger->tg_event) ||
+		!TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ||
+		trigger->tg_trigger->tgnargs != 1)
+		ereport(ERROR,
+				errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				errmsg("snowflake_feed_guard() must be called by a row trigger before INSERT or UPDATE, with one argument"),
+				errhint("Create the trigger by snowflake_enable_feed()."));
+}
+
+/* The number of the column that the trigger's argument names. */
+static int
+find_column(const TriggerData * trigger)
+{
+	const char *name = trigger->tg_trigger->tgargs[0];
+	int			column = SPI_fnumber(trigger->tg_relation->rd_att, name);
+
+	if (column <= 0)
+		ereport(ERROR,
+				errcode(ERRCODE_UNDEFINED_COLUMN),
+				errmsg("column \"%s\" of relation \"%s\" does not exist",
+					   name, RelationGetRelationName(trigger->tg_relation)));
+	if (getBaseType(SPI_gettypeid(trigger->tg_relation->rd_att, column)) != INT8OID)
+		ereport(ERROR,
+				errcode(ERRCODE_DATATYPE_MISMATCH),
+				errmsg("column \"%s\" of relation \"%s\" is not of type bigint",
+					   name, RelationGetRelationName(trigger->tg_relation)));
+	return column;
+}
+
+static void
+admit(int64 id)
+{
+	int64		horizon;
+
+	if (sf_admit_id(sf_shared_required(), id, &horizon))
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the ID of the row is below the horizon"),
+			errdetail("The ID is %lld.  Readers may have read up to %lld, and would miss the row.",
+					  (long long) id, (long long) horizon),
+			errhint("Insert the row with an ID that snowflake_nextval() returns in the same transaction."));
+}
+
+/* The ID in a row; false if it is null. */
+static bool
+get_id(HeapTuple row, int column, TupleDesc descriptor, int64 *id)
+{
+	bool		null;
+	Datum		value = heap_getattr(row, column, descriptor, &null);
+
+	*id = null ? 0 : DatumGetInt64(value);
+	return !null;
+}
+
+Datum
+snowflake_feed_guard(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	TupleDesc	descriptor;
+	HeapTuple	row;
+	int			column;
+	int64		id;
+	int64		id_before;
+
+	check_call(fcinfo);
+	descriptor = trigger->tg_relation->rd_att;
+	column = find_column(trigger);
+	row = trigger->tg_trigtuple;
+	if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+	{
+		bool		was_there = get_id(row, column, descriptor, &id_before);
+
+		row = trigger->tg_newtuple;
+		if (was_there && get_id(row, column, descriptor, &id) && id == id_before)
+			return PointerGetDatum(row);
+	}
+	if (get_id(row, column, descriptor, &id))
+		admit(id);
+	return PointerGetDatum(row);
+}

@@ -1,0 +1,112 @@
+/*
+ * horizon.c
+ *	  The procedure snowflake_horizon(), and the view of what holds horizons back.
+ *
+ * A reader gets the horizon first and reads in a later statement, whose snapshot is taken after
+ * that.  In the statement that reads, the horizon would be newer than the snapshot, and rows
+ * that were committed in between would be missed.  So it is a procedure, which cannot be
+ * part of a query, and which PostgreSQL refuses to call in functions that are not VOLATILE.
+ * A transaction that keeps one snapshot is refused here.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+
+#include "compat.h"
+#include "functions/result_row.h"
+#include "generator/generator.h"
+#include "state/horizon.h"
+#include "state/shared.h"
+
+PG_FUNCTION_INFO_V1(snowflake_horizon);
+PG_FUNCTION_INFO_V1(pg_stat_snowflake_horizon);
+
+static void
+check_transaction(void)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("snowflake_horizon() cannot be executed during recovery"),
+				errhint("Call it on the primary, then pg_current_wal_insert_lsn(), and read here when that LSN has been replayed."));
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				errmsg("snowflake_horizon() can be called in READ COMMITTED transactions only"),
+				errdetail("This transaction reads with the snapshot of its first statement, which does not have rows that were committed before the horizon was returned."),
+				errhint("Begin the transaction with \"BEGIN ISOLATION LEVEL READ COMMITTED\"."));
+}
+
+Datum
+snowflake_horizon(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator;
+	int64		horizon;
+	Datum		value;
+	bool		null = false;
+
+	check_transaction();
+	generator = sf_await_open(shared, SF_GENERATOR_BIGINT);
+	if (!sf_horizon_advance(generator, MyDatabaseId, &horizon))
+		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	value = Int64GetDatum(horizon);
+	return sf_row(fcinfo, &value, &null);
+}
+
+/*
+ * The view
+ */
+
+#define HOLDER_COLUMNS 5
+
+/* As in pg_stat_activity: a role sees what its own sessions do, and others with a privilege. */
+static bool
+may_see(const SfHorizonHolder *holder)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(holder->role) && has_privs_of_role(GetUserId(), holder->role));
+}
+
+static void
+put_holder(ReturnSetInfo *result, const SfHorizonHolder *holder)
+{
+	bool		visible = may_see(holder);
+	Datum		values[HOLDER_COLUMNS] = {
+		ObjectIdGetDatum(holder->database),
+		Int32GetDatum(holder->pid),
+		TransactionIdGetDatum(holder->xid),
+		Int64GetDatum(holder->first),
+		TimestampTzGetDatum(holder->since),
+	};
+	bool		nulls[HOLDER_COLUMNS] = {
+		false,
+		holder->pid == 0,
+		!TransactionIdIsValid(holder->xid),
+		!visible,
+		!visible || holder->since == 0,
+	};
+
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+Datum
+pg_stat_snowflake_horizon(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	SfHorizonHolder *holders;
+	int			count;
+
+	(void) sf_shared_required();
+	InitMaterializedSRF(fcinfo, 0);
+	count = sf_horizon_holders(&holders);
+	for (int i = 0; i < count; i++)
+		put_holder(result, &holders[i]);
+	return (Datum) 0;
+}

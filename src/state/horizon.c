@@ -1,0 +1,452 @@
+/*
+ * horizon.c
+ *	  The horizon: the ID below which no row can appear any more.
+ *
+ * IDs are issued before the rows that contain them are committed.  A reader that remembers the
+ * greatest ID it has seen, and asks for greater ones, misses rows that are committed later.  The
+ * horizon of a database is what such a reader may go up to: no row that is not visible yet to a
+ * statement that begins after the horizon was returned, and whose ID was issued by this server in
+ * the transaction that writes it, has an ID below the horizon.  It is the least of
+ *
+ *	- the first IDs of all open transactions of the database that have issued any, and
+ *	- the cursor, below which no further ID is issued.
+ *
+ * Each backend has a slot, which only it writes, for the first ID of its open transaction.
+ * Readers look at all slots.  One reader works at a time, under the lock; writers take no lock.
+ *
+ * A writer
+ *	W1. publishes an ID in its slot,
+ *	W2. full barrier,
+ *	W3. swaps the cursor; the ID is of the cursor that is swapped.  If the swap fails, it withdraws
+ *		the ID, so that a session that waits holds nothing back.
+ *	A session keeps a batch over the end of a transaction.  The first ID of a transaction that
+ *	comes from such a batch has no swap.  Instead, the writer
+ *	W4. reads the candidate, and gives the batch up if that is above the ID.
+ * A reader
+ *	R1. reads the cursor,
+ *	R2. publishes the candidate: the horizon that the cursor alone allows,
+ *	R3. full barrier,
+ *	R4. reads all slots.
+ *
+ * If R4 finds the ID, the horizon is not above it.  Suppose it does not.  Then W1 follows R4, and
+ * by the barriers W3 and W4 follow R1 and R2.  A cursor does not go back, so the cursor that W3
+ * swaps is at or above the one of R1, and so is the ID; and W4 reads a candidate that is not below
+ * that of R2, so the ID is not below it either.
+ *
+ * A slot is cleared when the transaction has ended for others: callbacks of transactions run
+ * after the process array was changed.  A reader that finds the slot cleared returns a horizon
+ * that may be above the ID, and a statement that begins afterwards sees the row (write barrier
+ * before the slot is cleared; to take a snapshot, the lock of the process array is acquired).  A
+ * transaction that has issued several IDs has published the first, and the IDs of a session
+ * increase.
+ *
+ * The machine ID belongs to the cursor as it does for sessions (change.c).  A reader reads the
+ * generation before the cursor, and reserved_until and the generation after the machine ID.  If
+ * the cursor is above reserved_until, which is 0 during a change, or the generation has changed,
+ * the machine ID may be of another state than the cursor.  Then the reader takes the start of a
+ * tick, which is right for all machine IDs: that of the cursor or of reserved_until, whichever is
+ * lower.
+ *
+ * No horizon is above reserved_until, which is on disk, and above which the generator starts
+ * again after a crash.  A crash ends all transactions except the prepared ones (prepared.c).  So
+ * the horizon does not go back over a crash.  A candidate stays valid, since the cursor does not
+ * go back, and so a reader that can compute only a lower one uses the candidate.
+ *
+ * Rows whose ID was not issued in their transaction can be admitted (sf_horizon_admit): the ID is
+ * published in the slot as well.  If the candidate is not above it, a reader that has missed the
+ * slot returns no horizon above it either.  If it is, the ID is published under the lock, and only
+ * if no horizon above it has been returned.  What was returned in an earlier run of the server is
+ * unknown, and so each ID below the start of this run is refused.
+ *
+ * What was returned is kept for each database, and less is never returned: the slot of a session
+ * that loses the race for the cursor has a low ID for a moment.  Only an administrator who moves
+ * the generator backward makes the horizon go back.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+
+#include "compat.h"
+#include "core/horizon.h"
+#include "state/horizon.h"
+#include "state/prepared.h"
+#include "state/returned.h"
+
+/*
+ * The slot of a backend, on a cache line of its own.  Only the backend writes it.
+ *
+ * first is an int64, the first ID that the backend's open transaction may have issued, or
+ * SF_NO_ID.  The other fields describe the session; they are written before first is, and read
+ * after it.
+ */
+typedef struct Slot
+{
+	pg_atomic_uint64 first;
+	Oid			database;
+	Oid			role;
+	int			pid;
+	TimestampTz since;			/* start of the statement that issued it */
+	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(uint64) - 4 * sizeof(uint32)];
+} Slot;
+
+typedef struct Horizon
+{
+	LWLock		lock;
+
+	/*
+	 * The greatest horizon that any cursor has allowed, an int64.  Read with
+	 * the first ID of each transaction that continues a batch.  Written under
+	 * the lock.
+	 */
+	char		pad[PG_CACHE_LINE_SIZE];
+	pg_atomic_uint64 candidate;
+	char		pad_candidate[PG_CACHE_LINE_SIZE];
+
+	/* Protected by the lock. */
+	SfReturnedTable returned;
+
+	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
+} Horizon;
+
+static Horizon *horizon = NULL;
+
+/* This session's slot, NULL before the first ID; and what is in it. */
+static Slot *my_slot = NULL;
+static int64 my_first = SF_NO_ID;
+
+Size
+sf_horizon_size(void)
+{
+	return CACHELINEALIGN(offsetof(Horizon, slots) + (Size) MaxBackends * sizeof(Slot)) +
+		sf_prepared_size();
+}
+
+static void *
+prepared_memory(void *memory)
+{
+	return (char *) memory + sf_horizon_size() - sf_prepared_size();
+}
+
+void
+sf_horizon_init(void *memory, int tranche)
+{
+	Horizon    *new = memory;
+
+	memset(new, 0, offsetof(Horizon, slots));
+	LWLockInitialize(&new->lock, tranche);
+	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
+	sf_returned_init(&new->returned);
+	memset(new->slots, 0, (Size) MaxBackends * sizeof(Slot));
+	for (int i = 0; i < MaxBackends; i++)
+		pg_atomic_init_u64(&new->slots[i].first, (uint64) SF_NO_ID);
+	sf_prepared_init(prepared_memory(memory));
+}
+
+void
+sf_horizon_attach(void *memory)
+{
+	horizon = memory;
+	sf_prepared_attach(prepared_memory(memory));
+}
+
+static int64
+read_candidate(void)
+{
+	return (int64) pg_atomic_read_u64(&horizon->candidate);
+}
+
+/* The lock is held. */
+static void
+raise_candidate(int64 id)
+{
+	if (id > read_candidate())
+		pg_atomic_write_u64(&horizon->candidate, (uint64) id);
+}
+
+/*
+ * Sessions
+ */
+
+static void
+write_slot(int64 first)
+{
+	pg_atomic_write_u64(&my_slot->first, (uint64) first);
+	my_first = first;
+}
+
+/* The memory may be of a segment that is detached before on_shmem_exit callbacks run. */
+static void
+leave_slot(int code, Datum argument)
+{
+	write_slot(SF_NO_ID);
+	my_slot = NULL;
+}
+
+static void
+enter_slot(void)
+{
+	Assert(sf_my_proc_number() < MaxBackends);
+	before_shmem_exit(leave_slot, (Datum) 0);
+	my_slot = &horizon->slots[sf_my_proc_number()];
+	my_slot->database = MyDatabaseId;
+	my_slot->role = GetSessionUserId();
+	my_slot->pid = MyProcPid;
+}
+
+int64
+sf_horizon_publish(int64 id)
+{
+	int64		before = my_first;
+
+	if (before <= id)
+		return before;
+	if (IsParallelWorker())
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				errmsg("cannot execute %s during a parallel operation", "snowflake_nextval()"));
+	if (my_slot == NULL)
+		enter_slot();
+	my_slot->since = GetCurrentStatementStartTimestamp();
+	pg_write_barrier();
+	write_slot(id);
+	pg_memory_barrier();
+	return before;
+}
+
+void
+sf_horizon_withdraw(int64 before)
+{
+	if (before != my_first)
+		write_slot(before);
+}
+
+bool
+sf_horizon_passed(int64 id)
+{
+	return read_candidate() > id;
+}
+
+bool
+sf_horizon_end(void)
+{
+	if (my_first == SF_NO_ID)
+		return false;
+	pg_write_barrier();
+	write_slot(SF_NO_ID);
+	return true;
+}
+
+void
+sf_horizon_prepare(void)
+{
+	FullTransactionId xid;
+
+	if (my_first == SF_NO_ID)
+		return;
+	xid = GetTopFullTransactionId();
+	sf_prepared_lock(my_first);
+	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_prepared_add(xid, my_first, my_slot->since);
+	LWLockRelease(&horizon->lock);
+}
+
+bool
+sf_horizon_admit(int64 id, int64 *returned)
+{
+	int64		before = my_first;
+	bool		admitted;
+
+	if (before <= id)
+		return true;
+	if (!sf_horizon_passed(id))
+	{
+		(void) sf_horizon_publish(id);
+		if (!sf_horizon_passed(id))
+			return true;
+	}
+
+	/* A reader that has missed the slot has returned by then. */
+	LWLockAcquire(&horizon->lock, LW_SHARED);
+	*returned = sf_returned_bound(&horizon->returned, MyDatabaseId);
+	admitted = *returned <= id;
+	if (admitted)
+		(void) sf_horizon_publish(id);
+	LWLockRelease(&horizon->lock);
+	if (!admitted)
+		sf_horizon_withdraw(before);
+	return admitted;
+}
+
+/*
+ * Readers
+ */
+
+/*
+ * The horizon that the cursor alone allows; false if the generator is closed.  The argument is at
+ * the top of this file.
+ */
+static bool
+allowed_by_cursor(SfGenerator *generator, int64 *id)
+{
+	uint32		generation = pg_atomic_read_u32(&generator->generation);
+	uint64		cursor;
+	uint32		machine_id;
+	uint64		reserved_until;
+
+	pg_read_barrier();
+	cursor = pg_atomic_read_u64(&generator->cursor);
+	pg_read_barrier();
+	machine_id = sf_generator_machine_id(generator);
+	pg_read_barrier();
+	reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+	pg_read_barrier();
+	if (cursor == SF_CURSOR_CLOSED)
+		return false;
+	if (cursor > reserved_until || pg_atomic_read_u32(&generator->generation) != generation)
+		cursor = sf_position(&generator->layout,
+							 sf_position_tick(&generator->layout, Min(cursor, reserved_until)), 0);
+	*id = sf_horizon_at(&generator->layout, cursor, machine_id);
+	return true;
+}
+
+/* The first ID in a slot, if its database is the one asked for. */
+static int64
+first_in_slot(Slot *slot, Oid database)
+{
+	int64		first = (int64) pg_atomic_read_u64(&slot->first);
+
+	if (first == SF_NO_ID)
+		return first;
+	pg_read_barrier();
+	return slot->database == database ? first : SF_NO_ID;
+}
+
+static int64
+least_first(Oid database)
+{
+	int64		least = SF_NO_ID;
+	int			index = 0;
+	const SfPrepared *entry;
+
+	for (int i = 0; i < MaxBackends; i++)
+		least = Min(least, first_in_slot(&horizon->slots[i], database));
+	pg_read_barrier();			/* see prepared.c */
+	while ((entry = sf_prepared_next(&index)) != NULL)
+		if (entry->database == database)
+			least = Min(least, entry->first);
+	return least;
+}
+
+bool
+sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result)
+{
+	int64		allowed;
+	bool		open;
+
+	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_prepared_recover();
+	open = allowed_by_cursor(generator, &allowed);
+	if (open)
+	{
+		raise_candidate(allowed);
+		pg_memory_barrier();
+		*result = sf_returned_note(&horizon->returned, database,
+								   Min(read_candidate(), least_first(database)));
+	}
+	LWLockRelease(&horizon->lock);
+	return open;
+}
+
+static void
+describe_slot(Slot *slot, SfHorizonHolder *holder)
+{
+	holder->first = (int64) pg_atomic_read_u64(&slot->first);
+	pg_read_barrier();
+	holder->database = slot->database;
+	holder->role = slot->role;
+	holder->pid = slot->pid;
+	holder->xid = InvalidTransactionId;
+	holder->since = slot->since;
+}
+
+static void
+describe_prepared(const SfPrepared *entry, SfHorizonHolder *holder)
+{
+	memset(holder, 0, sizeof(*holder));
+	holder->first = entry->first;
+	holder->database = entry->database;
+	holder->xid = XidFromFullTransactionId(entry->xid);
+	holder->since = entry->since;
+}
+
+int
+sf_horizon_holders(SfHorizonHolder **holders)
+{
+	int			count = 0;
+	int			index = 0;
+	const SfPrepared *entry;
+
+	*holders = palloc(sizeof(SfHorizonHolder) * (Size) (2 * MaxBackends + max_prepared_xacts));
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		describe_slot(&horizon->slots[i], &(*holders)[count]);
+		if ((*holders)[count].first != SF_NO_ID)
+			count++;
+	}
+	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_prepared_recover();
+	while ((entry = sf_prepared_next(&index)) != NULL)
+		describe_prepared(entry, &(*holders)[count++]);
+	LWLockRelease(&horizon->lock);
+	return count;
+}
+
+int64
+sf_horizon_least(void)
+{
+	SfHorizonHolder *holders;
+	int			count = sf_horizon_holders(&holders);
+	int64		least = SF_NO_ID;
+
+	for (int i = 0; i < count; i++)
+		least = Min(least, holders[i].first);
+	pfree(holders);
+	return least;
+}
+
+/*
+ * Changes of the generator
+ */
+
+/* What was returned in earlier runs of the server is not known; it was not above this. */
+void
+sf_horizon_opened(SfGenerator *generator, uint64 position)
+{
+	int64		id = sf_horizon_at(&generator->layout, position, 0);
+
+	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	raise_candidate(id);
+	sf_returned_raise_bound(&horizon->returned, id);
+	LWLockRelease(&horizon->lock);
+}
+
+int64
+sf_horizon_move_back(SfGenerator *generator, uint64 position)
+{
+	int64		id = sf_horizon_at(&generator->layout, position, 0);
+	int64		returned;
+
+	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_generator_move_cursor(generator, position, true);
+	pg_atomic_write_u64(&horizon->candidate, (uint64) id);
+	returned = sf_returned_forget_above(&horizon->returned, id);
+	LWLockRelease(&horizon->lock);
+	return returned > id ? returned : SF_NO_ID;
+}

@@ -1,0 +1,114 @@
+/*
+ * horizon.h
+ *	  The horizon: the ID below which no row can appear any more.
+ */
+#ifndef SF_HORIZON_H
+#define SF_HORIZON_H
+
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "utils/timestamp.h"
+
+#include "state/generator_state.h"
+
+/* In place of the first ID of a transaction that has issued none; above all IDs. */
+#define SF_NO_ID	PG_INT64_MAX
+
+/* A transaction that holds the horizon back, for the view. */
+typedef struct SfHorizonHolder
+{
+	Oid			database;
+	Oid			role;			/* InvalidOid for a prepared transaction */
+	int			pid;			/* 0 for a prepared transaction */
+	TransactionId xid;			/* of a prepared transaction */
+	int64		first;
+	TimestampTz since;			/* 0 if unknown */
+} SfHorizonHolder;
+
+/* The size of the shared memory, for max_connections and so on of this server. */
+extern Size sf_horizon_size(void);
+
+/* Make the state in new memory.  Raises nothing. */
+extern void sf_horizon_init(void *memory, int tranche);
+
+/* Use the memory that sf_horizon_init has made. */
+extern void sf_horizon_attach(void *memory);
+
+/*
+ * Sessions
+ */
+
+/*
+ * Publish that the transaction may issue an ID, before it does so: no horizon that is
+ * returned from now on is above the ID.  Returns what sf_horizon_withdraw takes to undo that.
+ *
+ * Raises invalid_transaction_state in a parallel worker, whose transaction ends before that of
+ * the session that commits its rows.
+ */
+extern int64 sf_horizon_publish(int64 id);
+
+/* The ID was not issued. */
+extern void sf_horizon_withdraw(int64 before);
+
+/*
+ * Whether an ID that was published may be above what was returned already, or be returned
+ * by a reader that has not seen it.
+ */
+extern bool sf_horizon_passed(int64 id);
+
+/*
+ * The transaction has ended: its rows are visible, or will never be.  Returns whether it had
+ * published any ID.
+ */
+extern bool sf_horizon_end(void);
+
+/*
+ * Let the prepared transaction hold the horizon back, in place of this session: called before
+ * it is prepared.  Raises what LockAcquire raises.
+ */
+extern void sf_horizon_prepare(void);
+
+/*
+ * Publish the ID of a row that was not issued in this transaction, or may not have been.  Returns
+ * false, and a bound of the horizons that were returned, if one above the ID was returned already,
+ * or may have been.  Raises what sf_horizon_publish raises.
+ */
+extern bool sf_horizon_admit(int64 id, int64 *returned);
+
+/*
+ * Readers
+ */
+
+/*
+ * The horizon of a database; the generator has been opened.  Returns false if the generator is
+ * closed.  Raises out_of_memory if there is none for the locks of prepared transactions.
+ */
+extern bool sf_horizon_advance(SfGenerator *generator, Oid database, int64 *horizon);
+
+/*
+ * What holds horizons back, in all databases; allocates the array.  A look, without effect on
+ * horizons.
+ */
+extern int	sf_horizon_holders(SfHorizonHolder **holders);
+
+/* The least first ID of all of these, or SF_NO_ID. */
+extern int64 sf_horizon_least(void);
+
+/*
+ * Changes of the generator
+ */
+
+/*
+ * The generator is opened for the first time in this run of the server.  Its lock is held.
+ */
+extern void sf_horizon_opened(SfGenerator *generator, uint64 position);
+
+/*
+ * Move the cursor backward.  The lock of the generator is held, and issuing is stopped.  Returns
+ * a bound of the horizons that may have been returned, in any database, if that is above IDs that
+ * follow; otherwise SF_NO_ID.
+ */
+extern int64 sf_horizon_move_back(SfGenerator *generator, uint64 position);
+
+#endif							/* SF_HORIZON_H */

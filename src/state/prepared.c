@@ -1,0 +1,178 @@
+/*
+ * prepared.c
+ *	  Prepared transactions that hold the horizon back.
+ *
+ * A transaction that is prepared leaves its session.  It may be committed by another session, or
+ * after a restart of the server, or by a standby that was promoted; no callback tells of that.
+ * So two things are kept of it:
+ *
+ * - A lock.  Before the transaction is prepared it takes a share lock of the kind of advisory
+ * locks,
+ *	 whose tag consists of the database, the first ID, and a class that no SQL function
+ *	 can lock.  PostgreSQL keeps the locks of a prepared transaction in its state file and in WAL,
+ *	 and takes them again after a restart and at a promotion.
+ * - An entry in shared memory, so that readers need not search the table of locks.  It is
+ *	 valid as long as its transaction is in progress; a reader that finds it ended makes it
+ *	 free.  A transaction whose preparation fails ends as well.
+ *
+ * In each run of the server the first reader after recovery adds the transactions that were
+ * prepared in earlier ones, from the table of locks.  Their locks are held by dummy processes
+ * that have no process ID, and whose local transaction ID is the xid.  A transaction that is
+ * prepared in this run has its entry already.
+ *
+ * An entry is added before the transaction is prepared, while the session's slot still has the
+ * ID; the slot is cleared afterwards.  A reader looks at the slots first and then at the entries,
+ * so it sees the one or the other.  The transaction has an xid by then, and is in progress.
+ *
+ * There is an entry for each transaction that can be prepared, and for each session that may be
+ * about to prepare one, so they suffice.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "storage/procarray.h"
+
+#include "compat.h"
+#include "state/prepared.h"
+
+/* In the fourth field of the tag; SQL functions use 1 and 2. */
+#define LOCK_CLASS	0x5346
+
+typedef struct PreparedState
+{
+	bool		recovered;		/* those of earlier runs were added */
+	SfPrepared	entries[FLEXIBLE_ARRAY_MEMBER];
+} PreparedState;
+
+static PreparedState *prepared = NULL;
+
+static int
+entry_count(void)
+{
+	return max_prepared_xacts + MaxBackends;
+}
+
+Size
+sf_prepared_size(void)
+{
+	return offsetof(PreparedState, entries) + (Size) entry_count() * sizeof(SfPrepared);
+}
+
+void
+sf_prepared_init(void *memory)
+{
+	memset(memory, 0, sf_prepared_size());
+}
+
+void
+sf_prepared_attach(void *memory)
+{
+	prepared = memory;
+}
+
+void
+sf_prepared_lock(int64 first)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) ((uint64) first >> 32), (uint32) first,
+						 LOCK_CLASS);
+	(void) LockAcquire(&tag, ShareLock, false, false);
+}
+
+/*
+ * Whether the transaction of an entry has ended.  No transaction is in progress that is half of all
+ * xids behind the next one, and its xid may have been given to another one since.
+ */
+static bool
+has_ended(const SfPrepared *entry)
+{
+	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
+
+	return next - U64FromFullTransactionId(entry->xid) >= UINT64CONST(1) << 31 ||
+		!TransactionIdIsInProgress(XidFromFullTransactionId(entry->xid));
+}
+
+/* A free entry, or one of a transaction that has ended. */
+static SfPrepared *
+free_entry(void)
+{
+	for (int i = 0; i < entry_count(); i++)
+		if (!FullTransactionIdIsValid(prepared->entries[i].xid))
+			return &prepared->entries[i];
+	for (int i = 0; i < entry_count(); i++)
+		if (has_ended(&prepared->entries[i]))
+			return &prepared->entries[i];
+	elog(ERROR, "no entry is free for a prepared transaction");
+}
+
+static void
+add(FullTransactionId xid, Oid database, int64 first, TimestampTz since)
+{
+	SfPrepared *entry = free_entry();
+
+	entry->xid = xid;
+	entry->database = database;
+	entry->first = first;
+	entry->since = since;
+}
+
+void
+sf_prepared_add(FullTransactionId xid, int64 first, TimestampTz since)
+{
+	add(xid, MyDatabaseId, first, since);
+}
+
+const SfPrepared *
+sf_prepared_next(int *index)
+{
+	Assert(prepared->recovered || RecoveryInProgress());
+	while (*index < entry_count())
+	{
+		SfPrepared *entry = &prepared->entries[(*index)++];
+
+		if (!FullTransactionIdIsValid(entry->xid))
+			continue;
+		if (!has_ended(entry))
+			return entry;
+		entry->xid = InvalidFullTransactionId;
+	}
+	return NULL;
+}
+
+/* The full xid of a transaction that is in progress. */
+static FullTransactionId
+full_xid(TransactionId xid)
+{
+	FullTransactionId next = ReadNextFullTransactionId();
+	uint32		epoch = EpochFromFullTransactionId(next);
+
+	if (xid > XidFromFullTransactionId(next))
+		epoch--;
+	return FullTransactionIdFromEpochAndXid(epoch, xid);
+}
+
+void
+sf_prepared_recover(void)
+{
+	LockData   *locks;
+
+	if (prepared->recovered || RecoveryInProgress())
+		return;
+	locks = GetLockStatusData();
+	for (int i = 0; i < locks->nelements; i++)
+	{
+		const		LockInstanceData *lock = &locks->locks[i];
+		const LOCKTAG *tag = &lock->locktag;
+
+		if (tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == LOCK_CLASS &&
+			sf_lock_is_recovered(lock))
+			add(full_xid(sf_lock_local_xid(lock)), (Oid) tag->locktag_field1,
+				(int64) ((uint64) tag->locktag_field2 << 32 | tag->locktag_field3), 0);
+	}
+	prepared->recovered = true;
+}

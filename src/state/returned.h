@@ -1,0 +1,51 @@
+/*
+ * returned.h
+ *	  The horizons that were returned, the greatest of each database.
+ */
+#ifndef SF_RETURNED_H
+#define SF_RETURNED_H
+
+#include "postgres.h"
+
+/* The databases that have an entry. */
+#define SF_RETURNED_ENTRIES	256
+
+typedef struct SfReturned
+{
+	Oid			database;		/* InvalidOid: free */
+	int64		horizon;
+	int64		bound;			/* of the table, when the entry was assigned */
+	uint64		used;			/* when, in calls */
+} SfReturned;
+
+/* In shared memory; protected by a lock of the caller. */
+typedef struct SfReturnedTable
+{
+	uint64		calls;
+	int64		bound;			/* not below what was returned in a database
+								 * that has no entry */
+	SfReturned	entries[SF_RETURNED_ENTRIES];
+} SfReturnedTable;
+
+/* Make an empty table, in new memory. */
+extern void sf_returned_init(SfReturnedTable *table);
+
+/* A bound of the horizons that may have been returned in a database, at any time. */
+extern int64 sf_returned_bound(SfReturnedTable *table, Oid database);
+
+/*
+ * Note a horizon that is about to be returned.  Returns the greatest that was noted for its
+ * database.
+ */
+extern int64 sf_returned_note(SfReturnedTable *table, Oid database, int64 horizon);
+
+/* Horizons up to this one may have been returned, in any database. */
+extern void sf_returned_raise_bound(SfReturnedTable *table, int64 horizon);
+
+/*
+ * Forget horizons above one.  Returns the greatest of them, or the one if there was none above
+ * it.
+ */
+extern int64 sf_returned_forget_above(SfReturnedTable *table, int64 horizon);
+
+#endif							/* SF_RETURNED_H */

@@ -1,0 +1,311 @@
+# The horizon, on servers that restart, crash and fail over: a reader that goes up to it reads every row
+# once.  Prepared transactions, several databases, standbys, and sessions that end in any way.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $server = PostgreSQL::Test::Cluster->new('main');
+
+$server->init(allows_streaming => 1);
+$server->append_conf('postgresql.conf', <<'TEXT');
+shared_preload_libraries = 'snowflake'
+snowflake.machine_id = 5
+fsync = off
+max_prepared_transactions = 2
+max_connections = 20
+max_worker_processes = 4
+TEXT
+$server->start;
+$server->safe_psql('postgres', 'CREATE DATABASE other');
+
+for my $database ('postgres', 'other')
+{
+	$server->safe_psql($database, <<'SQL');
+CREATE EXTENSION snowflake;
+CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), who text);
+CREATE TABLE position (next bigint);
+INSERT INTO position VALUES (0);
+CREATE TABLE been_read (id bigint);
+
+CREATE FUNCTION poll() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	horizon bigint;
+	start bigint := next FROM position FOR UPDATE;
+BEGIN
+	CALL snowflake_horizon(horizon);
+	IF horizon < start THEN
+		RAISE EXCEPTION 'the horizon goes back from % to %', start, horizon;
+	END IF;
+	RETURN QUERY WITH rows AS (SELECT id, who FROM feed WHERE id >= start AND id < horizon),
+		noted AS (INSERT INTO been_read SELECT id FROM rows)
+		SELECT who FROM rows ORDER BY who;
+	UPDATE position SET next = greatest(next, horizon);
+END
+$$;
+SQL
+}
+
+sub insert
+{
+	my ($who, $on) = @_;
+
+	($on // $server)->safe_psql('postgres', "INSERT INTO feed (who) VALUES ('$who')");
+}
+
+# What a reader reads now.
+sub reads
+{
+	my ($expected, $name, $on, $database) = @_;
+	my $read = ($on // $server)->safe_psql($database // 'postgres', 'SELECT poll()');
+
+	is($read =~ s/\n/ /gr, $expected, $name);
+}
+
+sub horizon
+{
+	my ($on) = @_;
+
+	return ($on // $server)->safe_psql('postgres', 'CALL snowflake_horizon(NULL)');
+}
+
+# Prepared transactions hold the horizon back until they are committed or rolled back.
+$server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p1'), ('p2'); PREPARE TRANSACTION 'first'");
+insert('a');
+reads('', 'nothing is read beyond a prepared transaction');
+is($server->safe_psql('postgres', "
+	SELECT datname, pid IS NULL, gid, first_id < (SELECT min(id) FROM feed), since <= now() FROM pg_stat_snowflake_horizon"),
+	'postgres|t|first|t|t', 'the view has it');
+$server->safe_psql('postgres', "COMMIT PREPARED 'first'");
+reads('a p1 p2', 'after its commit its rows are read');
+is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'and the view is empty');
+
+$server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE TRANSACTION 'second'");
+insert('a');
+$server->psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE TRANSACTION 'second'");
+$server->safe_psql('postgres', "ROLLBACK PREPARED 'second'");
+reads('a', 'neither one that was rolled back nor one that could not be prepared holds the horizon back');
+
+# There are as many entries as sessions and prepared transactions; those of transactions that have
+# ended are used again, also if there is no reader.
+$server->safe_psql('postgres', join('', map { "BEGIN; INSERT INTO feed (who) VALUES ('many'); PREPARE TRANSACTION 'n$_'; COMMIT PREPARED 'n$_';\n" } 1 .. 300));
+is($server->safe_psql('postgres', 'SELECT count(*) FROM poll()'), '300', 'many prepared transactions, one after the other');
+
+# They do so over a restart and a crash, in their database only.
+for my $way ('restart', 'crash')
+{
+	$server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE TRANSACTION '$way'");
+	insert('a');
+	my $before = horizon();
+	if ($way eq 'restart') { $server->restart }
+	else
+	{
+		crash($server);
+		$server->start;
+	}
+	$server->safe_psql('other', "INSERT INTO feed (who) VALUES ('o')");
+	insert('b');
+	reads('', "$way: a prepared transaction still holds the horizon back");
+	is($server->safe_psql('postgres', 'SELECT datname, pid IS NULL, gid, since <= now() FROM pg_stat_snowflake_horizon'), "postgres|t|$way|t", "$way: the view has it");
+	reads('o', "$way: not that of another database", $server, 'other');
+	cmp_ok(horizon(), '>=', $before, "$way: the horizon does not go back");
+	$server->safe_psql('postgres', "COMMIT PREPARED '$way'");
+	reads('a b p', "$way: all rows are read after its commit");
+}
+
+# A restart with a lower machine ID
+insert('a');
+my $before = horizon();
+$server->append_conf('postgresql.conf', 'snowflake.machine_id = 2');
+$server->restart;
+cmp_ok(horizon(), '>=', $before, 'nor does it go back with a lower machine ID');
+insert('b');
+reads('a b', 'and nothing is missed');
+
+# An ID that was fetched before a restart: what was returned then is not known, but cannot be
+# above where the server has started.
+my $fetched = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
+horizon();
+$server->restart;
+$server->safe_psql('postgres', "SELECT snowflake_enable_feed('feed', 'id')");
+fails_with($server, "INSERT INTO feed VALUES ($fetched, 'late')", '55000', qr/the ID of the row is below the horizon/, qr/DETAIL:  The ID is $fetched\.  Readers may have read up to \d+/);
+insert('c');
+reads('c', 'the guard lets rows pass that are in order');
+
+# Sessions of several databases; the monitoring view shows the lag of all.
+my $session = $server->background_psql('other');
+$session->query_safe("BEGIN; INSERT INTO feed (who) VALUES ('open')");
+insert('a');
+reads('a', 'a transaction of another database does not hold the horizon back');
+reads('', 'one of this database does', $server, 'other');
+$server->poll_query_until('postgres', "SELECT horizon_lag > '10 ms' AND horizon < now() FROM pg_stat_snowflake WHERE generator = 'bigint'") or die;
+$server->safe_psql('postgres', "CREATE ROLE app LOGIN; GRANT ALL ON feed, position, been_read TO app");
+is($server->safe_psql('postgres', 'SELECT datname, pid IS NULL, first_id IS NULL, since IS NULL FROM pg_stat_snowflake_horizon', extra_params => [ '-U', 'app' ]),
+	'other|f|t|t', 'other roles see which session it is, not its IDs');
+is($server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('own'); SELECT count(first_id), count(since) FROM pg_stat_snowflake_horizon; ROLLBACK", extra_params => [ '-U', 'app' ]),
+	'1|1', 'and see their own');
+
+# A session that is terminated, and one that is killed.
+$server->safe_psql('other', "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_snowflake_horizon");
+reads('', 'the horizon does not wait for a session that has ended', $server, 'other');
+is($server->safe_psql('postgres', "SELECT count(*), max(horizon_lag) FROM pg_stat_snowflake LEFT JOIN pg_stat_snowflake_horizon ON true WHERE generator = 'bigint'"), '1|00:00:00', 'nor is there a lag');
+
+$server->append_conf('postgresql.conf', 'restart_after_crash = on');
+$server->restart;
+$session = $server->background_psql('postgres');
+$session->query_safe("BEGIN; INSERT INTO feed (who) VALUES ('killed')");
+insert('b');
+$before = horizon();
+my $pid = $server->safe_psql('postgres', 'SELECT pid FROM pg_stat_snowflake_horizon');
+my $log = -s $server->logfile;
+kill 'KILL', $pid;
+wait_for_log($server, $log, qr/all server processes terminated; reinitializing/, 'a session is killed');
+wait_for_clients($server);
+cmp_ok(horizon(), '>=', $before, 'the horizon does not go back');
+reads('b', 'and does not wait for a transaction that was lost');
+
+# A commit that is durable here, and not yet visible: it waits for a synchronous standby that does not exist.
+configure($server, 'synchronous_standby_names', 'nowhere');
+my $waiting = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c', "INSERT INTO feed (who) VALUES ('waits')" ], '2>', \my $warning);
+$server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") or die;
+$server->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO feed (who) VALUES ('a')");
+is($server->safe_psql('postgres', 'SET synchronous_commit = local; SELECT poll()'), '', 'the horizon waits for a commit that waits for a standby');
+$server->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
+$server->reload;
+ok($waiting->finish, 'it commits') or diag($warning);
+reads('a waits', 'and its row is read');
+
+# In a parallel worker IDs would be issued by a transaction that ends before its rows are
+# visible.
+$server->safe_psql('postgres', 'CREATE FUNCTION unsafe() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_nextval()$$');
+my $parallel = ($server->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on';
+fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute snowflake_nextval\(\) during a parallel operation/);
+
+# The generator moved back by an administrator: the readers' positions have to follow.
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 h')");
+reads('', 'a horizon an hour ahead of the clock');
+my ($status, $stdout, $stderr) = $server->psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
+like($stderr, qr/WARNING:  readers that use snowflake_horizon\(\) may be past the floor\nDETAIL:  Horizons of up to \d+ may have been returned; IDs are now issued from \d+ on\./, 'a move back warns');
+my ($floor) = $stderr =~ /HINT:  Set positions that are above (\d+) to it\./ or diag($stderr);
+$server->safe_psql('postgres', "UPDATE position SET next = least(next, $floor)");
+insert('back');
+reads('back', 'with the position that the hint names no row is missed');
+
+# A standby has no horizon; a reader there uses that of the primary, when it has replayed what
+# the primary had written.
+$server->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($server, 'backup', has_streaming => 1);
+$standby->start;
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'on a standby nothing holds a horizon back');
+fails_with($standby, 'CALL snowflake_horizon(NULL)', '55000', qr/snowflake_horizon\(\) cannot be executed during recovery/, qr/HINT:  Call it on the primary, then pg_current_wal_insert_lsn\(\)/);
+insert("s$_") for 1 .. 3;
+my ($horizon, $lsn) = split /\n/, $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL); SELECT pg_current_wal_insert_lsn()');
+$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die;
+is($standby->safe_psql('postgres', "SELECT string_agg(who, ' ' ORDER BY who) FROM feed WHERE id < $horizon AND who LIKE 's_'"), 's1 s2 s3', 'a reader on the standby reads all rows below the horizon of the primary');
+
+# The standby is promoted: with the position that is replicated with the rows, nothing is missed, and
+# prepared transactions hold its horizon back.
+reads('s1 s2 s3', 'the primary');
+$server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE TRANSACTION 'promoted'");
+insert('a');
+reads('', 'the primary waits for a prepared transaction');
+$before = horizon();
+$server->wait_for_catchup($standby);
+crash($server);
+$standby->promote;
+insert('b', $standby);
+reads('', 'and so does the promoted standby', $standby);
+cmp_ok(horizon($standby), '>=', $before, 'the horizon does not go back');
+$standby->safe_psql('postgres', "COMMIT PREPARED 'promoted'");
+reads('a b p', 'then it reads all', $standby);
+
+# A batch outlives its transaction.  A reader that has come in between, and cannot know of it, makes the
+# next transaction give it up.  (In ticks of a second, so that the batch does not end with its tick.)
+restart_with_layout($standby, 'epoch=2010-01-01 tick=1s timestamp=33 machine=10 sequence=20');
+$standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
+$session = $standby->background_psql('postgres');
+$session->query_safe('SELECT count(snowflake_nextval()) FROM generate_series(1, 100)');
+my $draw = 'SELECT snowflake_nextval()';
+ok(wait_until(sub { -$session->query_safe($draw) + $session->query_safe($draw) == 1 }), 'a session continues its batch in the next transaction');
+insert('c', $standby);
+reads('c', 'a reader passes the rest of the batch', $standby);
+$session->query_safe("BEGIN; INSERT INTO feed (who) VALUES ('own')");
+insert('d', $standby);
+reads('', 'what follows is not issued from it', $standby);
+$session->query_safe('COMMIT');
+reads('d own', 'and is read', $standby);
+$session->quit;
+
+# A layout without machine IDs, and one without a sequence
+for my $layout ('mastodon', 'epoch=2010-01-01 tick=1ms timestamp=41 machine=10')
+{
+	restart_with_layout($standby, $layout);
+	$standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
+	insert('a', $standby);
+	reads('a', "a reader in the layout $layout", $standby);
+	insert('b', $standby);
+	reads('b', "and once more in the layout $layout", $standby);
+}
+restart_with_layout($standby, 'twitter');
+$standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
+
+# A batch that is given up counts as one that was too large: the next one is not larger.
+$standby->safe_psql('postgres', <<'SQL');
+CREATE PROCEDURE draw_and_poll(transactions integer) LANGUAGE plpgsql AS $$
+DECLARE
+	horizon bigint;
+BEGIN
+	FOR i IN 1 .. transactions LOOP
+		PERFORM snowflake_nextval();
+		COMMIT;
+		CALL snowflake_horizon(horizon);
+	END LOOP;
+END
+$$;
+SQL
+my $allocated = "SELECT ids_allocated FROM pg_stat_snowflake WHERE generator = 'bigint'";
+my $before_polls = $standby->safe_psql('postgres', $allocated);
+$standby->safe_psql('postgres', 'CALL draw_and_poll(1000)');
+cmp_ok($standby->safe_psql('postgres', $allocated) - $before_polls, '<=', 2000, 'between polls a session does not take ever larger batches');
+
+# Writers in all kinds of transactions, and a reader.
+my $script = "$scratch/write.sql";
+append_to_file($script, <<'SQL');
+\set way random(1, 6)
+\set pause random(0, 4000)
+BEGIN;
+INSERT INTO feed (who) VALUES ('w');
+\if :way = 1
+SAVEPOINT a;
+INSERT INTO feed (who) VALUES ('w');
+ROLLBACK TO a;
+\endif
+\sleep :pause us
+INSERT INTO feed (who) VALUES ('w');
+\if :way = 2
+ROLLBACK;
+\else
+COMMIT;
+\endif
+SQL
+my $writers = IPC::Run::start([ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '400', '-f', $script, $standby->connstr('postgres') ], '>', \my $output, '2>', \my $errors);
+while ($writers->pumpable)
+{
+	$standby->safe_psql('postgres', join('', map { "SELECT count(*) FROM poll();\n" } 1 .. 50));
+	$writers->pump_nb;
+}
+ok($writers->finish, 'writers') or diag($errors);
+reads($standby->safe_psql('postgres', "SELECT string_agg('w', ' ') FROM (SELECT id FROM feed EXCEPT SELECT id FROM been_read) AS rest"), 'the rest is read', $standby);
+is($standby->safe_psql('postgres', '
+	SELECT count(*) >= 5000, count(*) FILTER (WHERE b.id IS NULL), (SELECT count(*) - count(DISTINCT id) FROM been_read) FROM feed f LEFT JOIN been_read b USING (id)'),
+	't|0|0', 'of the rows of many writers none is missed, and none is read twice');
+
+done_testing();
