@@ -37,7 +37,7 @@ BEGIN
 	END;
 END $$;
 
--- Writes what the other writers do not, so that "goal" rows are there at the end.
+-- Writes rows that the other writers do not, so that there are "goal" rows at the end.
 CREATE PROCEDURE fill(goal bigint, begun timestamptz, seconds integer) LANGUAGE plpgsql AS $$
 DECLARE
 	finish CONSTANT timestamptz := clock_timestamp() + interval '3 s';
