@@ -1,0 +1,1122 @@
+/*
+ * horizon.pml
+ *	  The horizon as a model, of which spin tries every run.
+ *
+ * The promise: a row that becomes visible after a horizon was returned to a reader of its database,
+ * and whose ID was issued in the transaction that writes the row or checked by the guard, does not
+ * have an ID below the horizon; and the horizon of a database never decreases, not even over a
+ * crash.  If snowflake_set_floor() moves the generator backward, both hold for horizons up to the
+ * floor, and for those that are returned later.
+ *
+ * How to read it: see generator.pml.  A step is one access to shared memory, as there.  A row is
+ * visible from the step in which its transaction leaves the process array; a reader's next
+ * statement begins after the step in which its horizon is returned, at once.
+ *
+ * What is simpler than in C, and why nothing is lost by it:
+ *
+ * - Time, clocks and batches: as in generator.pml.  A session may ask for another batch at any
+ *   time, even if it holds one.  The state that outlives a crash is on disk in the step in which it
+ *   is written.  No lock of the origin is modeled, and the origin is never lost.
+ * - A session whose batch is refused or whose swap fails is at "idle" then, where it may wait for
+ *   any length of time.  There, its slot holds what its transaction has, and nothing else.
+ * - The checker watches one row, as generator.pml watches one ID.
+ * - One transaction of a run is prepared.  Its transaction ID is in progress from before its slot
+ *   is set.  World commits it at any time, or never.
+ * - There is no limit on the number of transactions or horizons; cursors end them.
+ * - With BUFFERS, a write to a slot or to the shared maximum reaches other processes any time
+ *   later, and with the next barrier at the latest.  A swap is no barrier.  Only the last write to
+ *   a slot is kept in the buffer; that another process sees the one before is the run in which it
+ *   left the buffer before.  Without BUFFERS a write and the barrier after it are one step, since a
+ *   write that waits is one that was made later.
+ * - With GUARD, a session also writes rows with keys that come from anywhere, each checked by the
+ *   guard.  After an error of the guard the transaction may continue, from a savepoint.
+ * - With CHANGES, the generator is given another lease of any machine ID, or is closed, and may be
+ *   given a lease then.  A start of the server may be one with another machine ID.
+ * - Sessions and readers do not read the fields of the generator out of order; litmus/ checks that.
+ *
+ * Macros: the bounds below; BUFFERS, GUARD and REACH, see there; any other puts in one mistake, by
+ * which spin has to find a row that breaks the promise, or a horizon that decreases.
+ * test/model/run tells with which it is run.
+ */
+
+#ifndef WRITERS
+#define WRITERS		2
+#endif
+#ifndef READERS
+#define READERS		1
+#endif
+#ifndef DATABASES
+#define DATABASES	1
+#endif
+#ifndef TICKS
+#define TICKS		2
+#endif
+#ifndef SEQUENCES
+#define SEQUENCES	2			/* positions of a tick */
+#endif
+#ifndef CRASHES
+#define CRASHES		0
+#endif
+#ifndef PREPARES
+#define PREPARES	0			/* 0 or 1 */
+#endif
+#ifndef CHANGES
+#define CHANGES		0			/* of the lease, also the end of one */
+#endif
+#ifndef MOVES
+#define MOVES		0			/* calls of snowflake_set_floor */
+#endif
+
+#define POSITION(tick)	((tick) * SEQUENCES)
+#define TICK(position)	((position) / SEQUENCES)
+#define NEXT_TICK(position)	POSITION(TICK(position) + 1)
+#define MAX(a, b)		((a) > (b) -> (a) : (b))
+#define MIN(a, b)		((a) < (b) -> (a) : (b))
+
+/* If there are three, the middle one is the first, so that others are lower and higher. */
+#ifndef MACHINES
+#define MACHINES		1			/* 1 or 3 */
+#endif
+#define COMPOSE(position, machine) \
+	((TICK(position) * MACHINES + (machine)) * SEQUENCES + (position) % SEQUENCES)
+
+#define NONE			255		/* no ID; as a slot it holds nobody back */
+#define EMPTY			254		/* nothing in a buffer */
+#define CLOSED			(POSITION(TICKS) + 1)	/* SF_CURSOR_CLOSED */
+
+#if CHANGES > 0 || MOVES > 0
+#define CHANGING
+#endif
+
+/* Shared memory: the generator. */
+byte cursor;
+byte reserved_until;
+bool opened;
+byte generation;
+byte machine_id = MACHINES / 2;
+bool locked;
+#if CHANGES > 0
+byte closed_at;
+byte lease_start;				/* a tick */
+#define IS_CLOSED	(cursor == CLOSED)
+#else
+#define IS_CLOSED	false
+#endif
+
+/* Shared memory: the horizon. */
+byte slot[WRITERS] = NONE;
+byte greatest;					/* the shared maximum of what readers have read, H */
+byte returned[DATABASES];		/* the last horizon of a database, P */
+bool horizon_locked;
+#if PREPARES > 0
+byte prepared_slot = NONE;
+bool filled;					/* prepared slots, from the locks */
+#endif
+
+/* Buffers of writes. */
+#ifdef BUFFERS
+byte slot_buffer[WRITERS] = EMPTY;
+byte greatest_buffer = EMPTY;
+#endif
+
+/* What survives a crash. */
+byte origin;
+#if PREPARES > 0
+byte prepared_lock = NONE;		/* the first ID that the lock of the prepared transaction carries */
+byte preparing;					/* the writer */
+mtype = { not_prepared, being_prepared, prepared, ended };
+mtype transaction = not_prepared;
+#define IN_PROGRESS	(transaction == being_prepared || transaction == prepared)
+#endif
+
+/* What the checker knows. */
+byte promised[DATABASES];		/* the greatest horizon that was returned */
+byte watched = NONE;			/* the ID of the row */
+byte watched_writer;
+#define PREPARED_WRITER	WRITERS
+#define DATABASE(writer)	((writer) % DATABASES)
+
+byte crashes;
+byte changes;
+byte moves;
+
+/* The processes that have not noticed a crash yet, one bit each. */
+byte down;
+#define RUNNING	(down == 0)
+#define READER	WRITERS
+#define CHANGER	(WRITERS + READERS)
+#ifdef CHANGING
+#define PROCESSES	(CHANGER + 1)
+#else
+#define PROCESSES	CHANGER
+#endif
+
+#ifdef REACH
+bool dropped;
+bool held_back;
+bool held_back_by_prepared;
+bool filled_from_lock;
+bool guard_refused;
+bool guard_passed_under_lock;
+bool started_over;
+bool continued;
+bool moved_backward;
+#endif
+
+/* The least ID that can still be taken from a cursor, of whatever machine ID is next. */
+#ifdef HORIZON_OF_NEXT
+#define HORIZON_ID(cursor, machine)	COMPOSE(cursor, machine)
+#else
+#define HORIZON_ID(cursor, machine) \
+	((cursor) % SEQUENCES == 0 -> COMPOSE(cursor, 0) : COMPOSE((cursor) - 1, machine) + 1)
+#endif
+
+#ifdef BUFFERS
+#define write_slot(value)	slot_buffer[me] = (value)
+#define SLOT_AS_WRITTEN		(slot_buffer[me] != EMPTY -> slot_buffer[me] : slot[me])
+#else
+#define write_slot(value)	slot[me] = (value)
+#define SLOT_AS_WRITTEN		slot[me]
+#endif
+
+/* What leaves the buffer by itself is World's. */
+inline drain_slot(writer)
+{
+#ifdef BUFFERS
+	if
+	:: slot_buffer[writer] != EMPTY ->
+		slot[writer] = slot_buffer[writer];
+		slot_buffer[writer] = EMPTY
+	:: else
+	fi
+#else
+	skip
+#endif
+}
+
+inline drain_greatest()
+{
+#ifdef BUFFERS
+	if
+	:: greatest_buffer != EMPTY ->
+		greatest = greatest_buffer;
+		greatest_buffer = EMPTY
+	:: else
+	fi
+#else
+	skip
+#endif
+}
+
+/*
+ * Publish an ID as the slot, if it is less than what the transaction has, with a full barrier.
+ */
+inline publish()
+{
+	write_slot(MIN(first, id));
+#ifndef NO_BARRIER_OF_WRITER
+	drain_slot(me)
+#endif
+}
+
+/* The slot is what the transaction has. */
+inline withdraw()
+{
+	write_slot(first)
+}
+
+/* A row with the ID is written. */
+inline write_row()
+{
+	if
+	:: watched == NONE ->
+		watched = id;
+		watched_writer = me
+	:: true
+	fi
+}
+
+/* The transaction leaves the process array. */
+inline become_visible(writer, database)
+{
+	if
+	:: watched != NONE && watched_writer == writer ->
+		assert(watched >= promised[database]);
+		watched = NONE
+	:: else
+	fi
+}
+
+inline vanish(writer)
+{
+	if
+	:: watched != NONE && watched_writer == writer -> watched = NONE
+	:: else
+	fi
+}
+
+inline forget_seen()
+{
+	id = 0;
+	generation_seen = 0;
+	machine_id_seen = 0;
+	cursor_seen = 0;
+	reserved_until_seen = 0;
+	start = 0;
+	end = 0
+}
+
+inline drop_batch()
+{
+	held_next = 0;
+	held_end = 0;
+	held_machine = 0;
+	held_generation = 0
+}
+
+/* The first ID of the batch that is held is issued; the slot covers it. */
+inline issue_next()
+{
+	id = COMPOSE(held_next, held_machine);
+	first = MIN(first, id);
+	write_row();
+	id = 0;
+	held_next++;
+	if
+	:: held_next == held_end -> drop_batch()
+	:: else
+	fi
+}
+
+#ifdef GUARD
+#define KEYS	(COMPOSE(POSITION(TICKS), 0))
+
+inline any_key()
+{
+	id = 0;
+	do
+	:: id + 1 < KEYS -> id++
+	:: break
+	od
+}
+#endif
+
+inline any_tick(tick)
+{
+	if
+	:: tick = 0
+	:: tick = 1
+#if TICKS > 2
+	:: tick = 2
+#endif
+	fi
+}
+
+/*
+ * state/reservation.c: open_locked, extend_locked
+ *
+ * What is reserved is on disk, also if the generator is opened at the start of a lease.
+ */
+inline open_generator()
+{
+	cursor = origin;
+#if CHANGES > 0
+	cursor = MAX(cursor, POSITION(lease_start));
+#ifndef OPEN_NOT_DURABLE
+	origin = cursor;
+#endif
+#endif
+	reserved_until = cursor;
+	opened = true
+}
+
+inline extend_reservation(position)
+{
+	reserved_until = MAX(position, cursor);
+	reserved_until = MIN(NEXT_TICK(reserved_until), POSITION(TICKS));
+	origin = MAX(origin, reserved_until)
+}
+
+#define CAN_EXTEND(position)	((position) < POSITION(TICKS))
+
+#ifdef BATCH_NOT_PUT_ASIDE
+#define COVERED	true
+#elif defined(COVERED_BY_ANY_SLOT)
+#define COVERED	(first != NONE)
+#else
+#define COVERED	(first <= COMPOSE(held_next, held_machine))
+#endif
+
+/* A session: its transactions, one after another. */
+proctype Writer(byte me)
+{
+	byte first = NONE;			/* what the transaction has in its slot */
+	byte held_next, held_end, held_machine, held_generation;
+	byte generation_seen, machine_id_seen, cursor_seen, reserved_until_seen, start, end, id;
+
+idle:
+	{
+		/* Sleeping, or between two statements: the slot holds what the transaction has. */
+		assert(SLOT_AS_WRITTEN >= first);
+		if
+		:: atomic { RUNNING && opened && !IS_CLOSED -> generation_seen = generation }
+			goto take
+		:: atomic { RUNNING && !opened && !locked -> open_generator() }
+			goto idle
+		:: atomic {
+				RUNNING && held_next < held_end && held_generation == generation ->
+				if
+				:: COVERED ->
+					issue_next();
+					goto idle
+				:: else
+				fi
+			}
+			goto in_hand
+#ifdef GUARD
+		:: atomic { RUNNING -> any_key() }
+			goto guard
+#endif
+		:: atomic {
+				RUNNING && first != NONE ->
+#ifdef CLEARED_BEFORE_COMMIT
+				write_slot(NONE)
+			}
+			atomic {
+#endif
+				become_visible(me, DATABASE(me))
+			}
+			goto clear
+		:: atomic {
+				RUNNING && first != NONE -> vanish(me)
+			}
+			goto clear
+#ifdef WORKER_ENDS_FIRST
+		:: atomic {				/* a parallel worker that has issued the IDs ends */
+				RUNNING && first != NONE && SLOT_AS_WRITTEN == first -> write_slot(NONE)
+			}
+			atomic { become_visible(me, DATABASE(me)) }
+			goto clear
+#endif
+#if PREPARES > 0
+		:: atomic {
+				RUNNING && first != NONE && transaction == not_prepared ->
+				transaction = being_prepared;
+				preparing = me
+			}
+			goto prepare
+#endif
+		fi;
+
+		/* generator/generator.c: the first ID of a transaction from a batch in hand */
+in_hand:
+#ifndef IN_HAND_NOT_PUBLISHED
+		atomic {
+			id = COMPOSE(held_next, held_machine);
+			publish()
+		}
+#endif
+		atomic {
+#if !defined(BATCH_KEPT)
+			if
+			:: greatest > id ->
+				id = 0;
+				withdraw();
+				drop_batch();
+#ifdef REACH
+				dropped = true;
+#endif
+				goto idle
+			:: else
+			fi;
+#endif
+			issue_next();
+			goto idle
+		}
+
+		/* take_batch, after its read of the generation */
+take:
+#ifdef CHANGING
+		machine_id_seen = machine_id;
+		atomic {
+			if
+			:: IS_CLOSED ->
+				forget_seen();
+				goto idle
+			:: else -> cursor_seen = cursor
+			fi
+		}
+		atomic {
+#else
+		atomic {
+			machine_id_seen = machine_id;
+			cursor_seen = cursor;
+#endif
+			reserved_until_seen = reserved_until;
+			any_tick(start);
+			start = MAX(cursor_seen, POSITION(start));
+			if
+			:: start >= POSITION(TICKS) ->
+				forget_seen();
+				goto idle
+			:: start < POSITION(TICKS) && start >= reserved_until_seen -> goto extend
+			:: else
+			fi;
+			if
+			:: end = start + 1
+			:: end = start + 2
+			fi;
+			end = MIN(end, MIN(NEXT_TICK(start), reserved_until_seen));
+			reserved_until_seen = 0
+		}
+#ifdef PUBLISHED_AFTER_SWAP
+		atomic {
+			if
+			:: cursor != cursor_seen ->
+				forget_seen();
+				goto idle
+			:: else -> cursor = end
+			fi
+		}
+#endif
+#ifdef COMPOSED_LATE
+		atomic {
+			id = COMPOSE(start, machine_id);
+			publish();
+			id = 0
+		}
+#elif defined(PUBLISHED_FROM_CURSOR)
+		atomic {
+			id = COMPOSE(MAX(start, cursor), machine_id_seen);
+			publish();
+			id = 0
+		}
+#else
+		atomic {
+			id = COMPOSE(start, machine_id_seen);
+			publish();
+			id = 0
+		}
+#endif
+		atomic {
+#ifndef PUBLISHED_AFTER_SWAP
+			if
+			:: cursor != cursor_seen ->
+#ifndef NOT_WITHDRAWN
+				withdraw();
+#endif
+				forget_seen();
+				goto idle
+			:: else -> cursor = end
+			fi;
+#endif
+#ifdef CHANGING
+			cursor_seen = 0
+		}
+		atomic {
+			if
+			:: generation != generation_seen ->
+				withdraw();
+				forget_seen();
+				goto idle
+			:: else
+			fi;
+#endif
+			held_next = start;
+			held_end = end;
+			held_machine = machine_id_seen;
+			held_generation = generation_seen;
+			issue_next();
+			forget_seen();
+			goto idle
+		}
+
+extend:
+		atomic {
+			!locked;
+			if
+			:: reserved_until == reserved_until_seen && !IS_CLOSED -> extend_reservation(start)
+			:: else
+			fi;
+			forget_seen();
+			goto idle
+		}
+
+#ifdef GUARD
+		/* snowflake_feed_guard() of a row with a key */
+guard:
+		atomic {
+			if
+			:: first <= id ->
+				write_row();
+				id = 0;
+				goto idle
+			:: else
+			fi
+		}
+		atomic { publish() }
+#ifndef GUARD_WITHOUT_LOOK
+		atomic {
+			if
+			:: greatest <= id ->
+				first = id;
+				write_row();
+				id = 0;
+				goto idle
+			:: else
+			fi
+		}
+#endif
+		atomic {
+#if !defined(GUARD_UNLOCKED) && !defined(GUARD_WITHOUT_LOOK)
+			!horizon_locked;
+#endif
+#ifndef GUARD_WITHOUT_LOOK
+			if
+			:: returned[DATABASE(me)] > id ->
+#ifdef GUARD_NOT_WITHDRAWN
+				first = id;
+#else
+				withdraw();
+#endif
+				id = 0;
+#ifdef REACH
+				guard_refused = true;
+#endif
+				goto idle
+			:: else
+			fi;
+#endif
+			first = id;
+			write_row();
+			id = 0;
+#ifdef REACH
+			guard_passed_under_lock = true;
+#endif
+			goto idle
+		}
+#endif
+
+#if PREPARES > 0
+		/* PRE_PREPARE; PREPARE after the transaction is on disk */
+prepare:
+#ifdef OWN_CLEARED_FIRST
+		atomic {
+			write_slot(NONE);
+			drain_slot(me)
+		}
+#endif
+		atomic {
+			prepared_lock = first;
+			prepared_slot = first
+		}
+		if
+		:: atomic {
+				transaction = prepared;
+				if
+				:: watched != NONE && watched_writer == me -> watched_writer = PREPARED_WRITER
+				:: else
+				fi
+			}
+		:: atomic {
+				transaction = ended;
+				prepared_lock = NONE;
+				vanish(me)
+			}
+		fi;
+		goto clear;
+#endif
+
+clear:
+		atomic {
+			first = NONE;
+			write_slot(NONE);
+			goto idle
+		}
+	} unless {
+		atomic {
+			down & (1 << me);
+			down = down - (1 << me);
+			first = NONE;
+			drop_batch();
+			forget_seen();
+			goto idle
+		}
+	}
+}
+
+#ifdef ONE_MAXIMUM
+#define RETURNED	returned[0]
+#else
+#define RETURNED	returned[database]
+#endif
+
+inline scan(writer)
+{
+	if
+	:: DATABASE(writer) == database -> value = MIN(value, slot[writer])
+	:: else
+	fi
+}
+
+/* A prepared slot is dropped if its transaction has ended. */
+inline scan_prepared()
+{
+#if PREPARES > 0
+	atomic {
+		if
+		:: IN_PROGRESS && DATABASE(preparing) == database ->
+#ifdef REACH
+			held_back_by_prepared = held_back_by_prepared || prepared_slot < value;
+#endif
+			value = MIN(value, prepared_slot)
+		:: !IN_PROGRESS -> prepared_slot = NONE
+		:: else
+		fi
+	}
+#else
+	skip
+#endif
+}
+
+inline forget_read()
+{
+	database = 0;
+	value = 0;
+	generation_seen = 0;
+	cursor_seen = 0;
+	machine_id_seen = 0;
+	reserved_until_seen = 0
+}
+
+/* snowflake_horizon() */
+proctype Reader(byte me)
+{
+	byte database, value, generation_seen, cursor_seen, machine_id_seen, reserved_until_seen;
+
+idle:
+	{
+		if
+#ifndef NOT_OPENED
+		:: atomic {
+				RUNNING && !opened && !locked -> open_generator()
+			}
+			goto idle
+		:: atomic {
+				RUNNING && opened && !horizon_locked -> horizon_locked = true
+#else
+		:: atomic {
+				RUNNING && !horizon_locked -> horizon_locked = true
+#endif
+#if DATABASES > 1
+				if
+				:: database = 0
+				:: database = 1
+				fi;
+#endif
+#if PREPARES > 0
+				if
+#ifndef NOT_FILLED
+				:: !filled && transaction == prepared && prepared_slot == NONE ->
+					prepared_slot = prepared_lock;
+#ifdef REACH
+					filled_from_lock = true;
+#endif
+					filled = true
+#endif
+				:: else -> filled = true
+				fi
+#endif
+			}
+		fi;
+#ifdef CHANGING
+		generation_seen = generation;
+#endif
+		atomic {
+#ifndef CLOSED_AS_NUMBER
+			if
+			:: IS_CLOSED ->
+				forget_read();
+				horizon_locked = false;
+				goto idle
+			:: else
+			fi;
+#endif
+			cursor_seen = cursor;
+#ifdef CHANGING
+		}
+		machine_id_seen = machine_id;
+		reserved_until_seen = reserved_until;
+		atomic {
+#else
+			machine_id_seen = machine_id;
+			reserved_until_seen = reserved_until;
+#endif
+#ifdef NOT_DURABLE
+			if
+			:: generation == generation_seen && reserved_until_seen != 0 ->
+				value = HORIZON_ID(cursor_seen, machine_id_seen)
+			:: else -> value = COMPOSE(POSITION(TICK(cursor_seen)), 0)
+			fi
+#else
+			if
+#ifndef NO_SECOND_READ
+			:: generation != generation_seen -> goto start_over
+#endif
+#ifndef NO_LOOK_AT_RESERVATION
+			:: generation == generation_seen && cursor_seen > reserved_until_seen -> goto start_over
+#endif
+			:: else -> value = HORIZON_ID(cursor_seen, machine_id_seen)
+			fi
+#endif
+			;
+			generation_seen = 0;
+			cursor_seen = 0;
+			machine_id_seen = 0;
+			reserved_until_seen = 0
+		}
+		atomic {
+#ifdef BUFFERS
+			greatest_buffer = MAX(greatest, value);
+#ifndef NO_BARRIER_OF_READER
+			drain_greatest()
+#endif
+#else
+			greatest = MAX(greatest, value)
+#endif
+		}
+#ifdef PREPARED_FIRST
+		scan_prepared();
+#endif
+		atomic { scan(0) }
+#if WRITERS > 1
+		atomic { scan(1) }
+#endif
+#ifndef PREPARED_FIRST
+		scan_prepared();
+#endif
+		atomic {
+#ifdef REACH
+			held_back = held_back || value < greatest;
+#endif
+#ifdef MAXIMUM_LEFT_OUT
+			RETURNED = value;
+#else
+			RETURNED = MAX(RETURNED, value);
+#endif
+			assert(RETURNED >= promised[database]);
+			promised[database] = RETURNED;
+			drain_greatest();
+			forget_read();
+			horizon_locked = false;
+			goto idle
+		}
+
+		/* The generator was changed meanwhile, or it is not known to be on disk where it is. */
+start_over:
+		atomic {
+			horizon_locked = false;
+#ifdef REACH
+			started_over = true;
+#endif
+			if
+			:: cursor_seen > reserved_until_seen && CAN_EXTEND(cursor_seen)
+			:: else ->
+				forget_read();
+				goto idle
+			fi
+		}
+		atomic {
+			!locked;
+			if
+			:: reserved_until == reserved_until_seen && opened && !IS_CLOSED -> extend_reservation(cursor)
+			:: else
+			fi;
+			forget_read();
+			goto idle
+		}
+	} unless {
+		atomic {
+			down & (1 << me);
+			down = down - (1 << me);
+			forget_read();
+			goto idle
+		}
+	}
+}
+
+#ifdef CHANGING
+
+inline stop_issuing()
+{
+	previous = reserved_until;
+	reserved_until = 0
+}
+
+inline resume_issuing(position)
+{
+	generation++;
+	reserved_until = position
+}
+
+/* The registry worker, or an administrator. */
+proctype Changer(byte me)
+{
+	byte position, machine, previous;
+	bool leaves;
+
+idle:
+	{
+		if
+#if CHANGES > 0
+		:: atomic {
+				RUNNING && !locked && changes < CHANGES ->
+				changes++;
+				locked = true;
+				if
+				:: machine = 0
+				:: machine = 1
+				:: machine = 2
+				fi;
+				any_tick(position)
+			}
+			goto lease
+		:: atomic {
+				RUNNING && !locked && changes < CHANGES && opened && !IS_CLOSED ->
+				changes++;
+				locked = true
+			}
+			goto close
+#endif
+#if MOVES > 0
+		:: atomic {
+				RUNNING && opened && !horizon_locked && !locked && moves < MOVES && !IS_CLOSED ->
+				moves++;
+				horizon_locked = true;
+				locked = true;
+				any_tick(position);
+				position = POSITION(position);
+				if
+				:: position > cursor -> goto forward
+				:: else -> goto backward
+				fi
+			}
+#endif
+		fi;
+
+#if CHANGES > 0
+		/* state/change.c: sf_change_lease */
+lease:
+		atomic {
+			stop_issuing();
+			leaves = machine != machine_id
+		}
+		if
+		:: atomic { IS_CLOSED -> cursor = closed_at }
+		:: atomic { else }
+		fi;
+		atomic {
+			machine_id = machine;
+			lease_start = position
+		}
+		if
+		:: atomic {
+				leaves && opened -> cursor = MIN(NEXT_TICK(cursor), POSITION(TICKS))
+			}
+		:: atomic { else }
+		fi;
+		atomic {
+			if
+			:: opened -> cursor = MAX(cursor, POSITION(position))
+			:: else
+			fi
+		}
+		atomic { resume_issuing(previous) }
+		goto unlock;
+
+		/* sf_change_close */
+close:
+		atomic { stop_issuing() }
+		atomic {
+			closed_at = cursor;
+			cursor = CLOSED
+		}
+		atomic { resume_issuing(0) }
+		goto unlock;
+#endif
+
+#if MOVES > 0
+		/* sf_change_floor; horizons that are above the floor are void from now on */
+forward:
+		atomic { origin = MAX(position, reserved_until) }
+		atomic { stop_issuing() }
+		atomic { cursor = MAX(cursor, position) }
+		atomic {
+			previous = MAX(previous, position);
+			resume_issuing(previous)
+		}
+		goto unlock;
+
+backward:
+		atomic {
+			origin = position;
+			promised[0] = MIN(promised[0], COMPOSE(position, 0));
+#if DATABASES > 1
+			promised[1] = MIN(promised[1], COMPOSE(position, 0));
+#endif
+#ifdef REACH
+			moved_backward = true;
+#endif
+		}
+		atomic { stop_issuing() }
+		atomic { cursor = position }
+		atomic { resume_issuing(position) }
+#ifdef RESET_TO_ZERO
+		atomic {
+			greatest = 0;
+			returned[0] = 0
+		}
+#elif defined(RESET_TO_FLOOR)
+		atomic {
+			greatest = COMPOSE(position, 0);
+			returned[0] = COMPOSE(position, 0)
+		}
+#elif !defined(NOT_RESET)
+		atomic {
+			greatest = MIN(greatest, COMPOSE(position, 0));
+			returned[0] = MIN(returned[0], COMPOSE(position, 0))
+#if DATABASES > 1
+			;
+			returned[1] = MIN(returned[1], COMPOSE(position, 0))
+#endif
+		}
+#endif
+#endif
+unlock:
+		atomic {
+#if MOVES > 0
+			horizon_locked = false;
+#endif
+			locked = false;
+			position = 0;
+			machine = 0;
+			previous = 0;
+			leaves = false;
+			goto idle
+		}
+	} unless {
+		atomic {
+			down & (1 << me);
+			down = down - (1 << me);
+			position = 0;
+			machine = 0;
+			previous = 0;
+			leaves = false;
+			goto idle
+		}
+	}
+}
+
+#endif
+
+/* Shared memory is new. */
+inline restart()
+{
+	cursor = 0;
+	reserved_until = 0;
+	opened = false;
+	generation = 0;
+	locked = false;
+#if CHANGES > 0
+	closed_at = 0;
+#ifndef LEASE_START_KEPT
+	lease_start = 0;
+#endif
+#endif
+	slot[0] = NONE;
+#if WRITERS > 1
+	slot[1] = NONE;
+#endif
+	greatest = 0;
+	returned[0] = 0;
+#if DATABASES > 1
+	returned[1] = 0;
+#endif
+	horizon_locked = false;
+#ifdef BUFFERS
+	slot_buffer[0] = EMPTY;
+#if WRITERS > 1
+	slot_buffer[1] = EMPTY;
+#endif
+	greatest_buffer = EMPTY;
+#endif
+#if PREPARES > 0
+	prepared_slot = NONE;
+	filled = false;
+	if
+	:: transaction == being_prepared ->
+		transaction = ended;
+		prepared_lock = NONE
+	:: else
+	fi;
+	if
+	:: watched != NONE && watched_writer != PREPARED_WRITER -> watched = NONE
+	:: else
+	fi;
+#else
+	watched = NONE;
+#endif
+	down = (1 << PROCESSES) - 1
+}
+
+/* All other events of a server. */
+active proctype World()
+{
+end:
+	do
+	:: atomic {
+			RUNNING && crashes < CRASHES ->
+			crashes++;
+#if MACHINES > 1
+			if
+			:: machine_id = 0
+			:: machine_id = 1
+			:: machine_id = 2
+			fi;
+#endif
+			restart()
+		}
+#if PREPARES > 0
+	:: atomic {					/* COMMIT PREPARED */
+			RUNNING && transaction == prepared ->
+			become_visible(PREPARED_WRITER, DATABASE(preparing));
+			transaction = ended;
+			prepared_lock = NONE
+		}
+#endif
+#ifdef BUFFERS
+	:: atomic { slot_buffer[0] != EMPTY -> drain_slot(0) }
+#if WRITERS > 1
+	:: atomic { slot_buffer[1] != EMPTY -> drain_slot(1) }
+#endif
+	:: atomic { greatest_buffer != EMPTY -> drain_greatest() }
+#endif
+	od
+}
+
+init
+{
+	atomic {
+		run Writer(0);
+#if WRITERS > 1
+		run Writer(1);
+#endif
+		run Reader(READER);
+#if READERS > 1
+		run Reader(READER + 1);
+#endif
+#ifdef CHANGING
+		run Changer(CHANGER);
+#endif
+	}
+}
