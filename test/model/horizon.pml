@@ -107,6 +107,7 @@ byte lease_start;				/* a tick */
 byte slot[WRITERS] = NONE;
 byte greatest;					/* the shared maximum of what readers have read, H */
 byte returned[DATABASES];		/* the last horizon of a database, P */
+byte bound;						/* horizons of earlier runs of the server were not above it */
 bool horizon_locked;
 #if PREPARES > 0
 byte prepared_slot = NONE;
@@ -327,6 +328,10 @@ inline open_generator()
 #endif
 #endif
 	reserved_until = cursor;
+#ifndef NO_BOUND
+	bound = COMPOSE(cursor, 0);
+	greatest = bound;
+#endif
 	opened = true
 }
 
@@ -336,6 +341,13 @@ inline extend_reservation(position)
 	reserved_until = MIN(NEXT_TICK(reserved_until), POSITION(TICKS));
 	origin = MAX(origin, reserved_until)
 }
+
+/* The greatest horizon that may have been returned in the database of a session. */
+#ifdef BOUND_FORGOTTEN
+#define RETURNED_OR_BOUND	(returned[DATABASE(me)] > 0 -> returned[DATABASE(me)] : bound)
+#else
+#define RETURNED_OR_BOUND	MAX(returned[DATABASE(me)], bound)
+#endif
 
 #define CAN_EXTEND(position)	((position) < POSITION(TICKS))
 
@@ -374,7 +386,7 @@ idle:
 			}
 			goto in_hand
 #ifdef GUARD
-		:: atomic { RUNNING -> any_key() }
+		:: atomic { RUNNING && opened -> any_key() }
 			goto guard
 #endif
 		:: atomic {
@@ -573,7 +585,7 @@ guard:
 #endif
 #ifndef GUARD_WITHOUT_LOOK
 			if
-			:: returned[DATABASE(me)] > id ->
+			:: RETURNED_OR_BOUND > id ->
 #ifdef GUARD_NOT_WITHDRAWN
 				first = id;
 #else
@@ -651,10 +663,17 @@ clear:
 #define RETURNED	returned[database]
 #endif
 
+/* A slot that is below the bound is of the guard, which will refuse the row. */
+#ifdef BOUND_FORGOTTEN
+#define SLOT_ABOVE_BOUND(writer)	slot[writer]
+#else
+#define SLOT_ABOVE_BOUND(writer)	MAX(slot[writer], bound)
+#endif
+
 inline scan(writer)
 {
 	if
-	:: DATABASE(writer) == database -> value = MIN(value, slot[writer])
+	:: DATABASE(writer) == database -> value = MIN(value, SLOT_ABOVE_BOUND(writer))
 	:: else
 	fi
 }
@@ -805,7 +824,7 @@ idle:
 			RETURNED = MAX(RETURNED, value);
 #endif
 			assert(RETURNED >= promised[database]);
-			promised[database] = RETURNED;
+			promised[database] = MAX(promised[database], RETURNED);
 			drain_greatest();
 			forget_read();
 			horizon_locked = false;
@@ -984,6 +1003,7 @@ backward:
 #elif !defined(NOT_RESET)
 		atomic {
 			greatest = MIN(greatest, COMPOSE(position, 0));
+			bound = MIN(bound, COMPOSE(position, 0));
 			returned[0] = MIN(returned[0], COMPOSE(position, 0))
 #if DATABASES > 1
 			;
@@ -1038,6 +1058,7 @@ inline restart()
 	slot[1] = NONE;
 #endif
 	greatest = 0;
+	bound = 0;
 	returned[0] = 0;
 #if DATABASES > 1
 	returned[1] = 0;
