@@ -119,6 +119,8 @@ function step(word, first, second, third) {
 		barrier(first, "ISHLD")
 	else if (word == "write_barrier")
 		barrier(first, "ISHST")
+	else if (word == "full_barrier")
+		barrier(first, "ISH")
 	else if (word == "stop_issuing") {
 		step("write", "reserved_until", 0)
 		barrier("stop_issuing", "ISH")
@@ -138,17 +140,20 @@ function condition(	i, text) {
 		text = text " /\\ " index_of[names[i] ".done"] "=1"
 	for (i = 2; i <= NF; i++) {
 		if ($i == "KEPT")
-			text = text " /\\ (" kept() ")"
+			text = text " /\\ (" kept("session") ")"
+		else if ($i == "UNCHANGED")
+			text = text " /\\ (" kept("reader") ")"
 		else
 			text = text " /\\ " term($i)
 	}
 	return substr(text, 5)
 }
 
-function kept(	i, text) {
+# Whether a process has read the same generation twice.
+function kept(name,	i, text) {
 	text = ""
 	for (i = 0; i <= 2; i++)
-		text = text " \\/ " term("session.generation_seen=" i) " /\\ " term("session.generation_again=" i)
+		text = text " \\/ " term(name ".generation_seen=" i) " /\\ " term(name ".generation_again=" i)
 	return substr(text, 5)
 }
 
