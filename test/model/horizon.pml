@@ -32,10 +32,17 @@
  *   guard.  After an error of the guard the transaction may continue, from a savepoint.
  * - With CHANGES, the generator is given another lease of any machine ID, or is closed, and may be
  *   given a lease then.  A start of the server may be one with another machine ID.
+ * - With EVICTION, the entry of a database in the table of what was returned may be given to
+ *   another one at any time.  Then the horizon may decrease, which is not checked.
+ * - The second read of the generation by a reader (allowed_by_cursor) refuses more than the promise
+ *   needs: spin finds no error without it, and so no mistake leaves it out.  While a cursor can
+ *   still be swapped by sessions that have the old machine ID, reserved_until is 0.
  * - Sessions and readers do not read the fields of the generator out of order; litmus/ checks that.
  *
- * Macros: the bounds below; BUFFERS, GUARD and REACH, see there; any other puts in one mistake, by
- * which spin has to find a row that breaks the promise, or a horizon that decreases.
+ * Macros: the bounds below; BUFFERS, GUARD, EVICTION and REACH, see there; any other puts in one
+ * mistake, by which spin has to find a row that breaks the promise, a horizon that decreases, or a
+ * session that holds the horizon back while it waits.  PREPARED_FIRST is two: the order in which a
+ * reader looks at slots and entries matters only if entries are added without the lock.
  * test/model/run tells with which it is run.
  */
 
@@ -75,7 +82,11 @@
 
 /* If there are three, the middle one is the first, so that others are lower and higher. */
 #ifndef MACHINES
+#if CHANGES > 0
+#define MACHINES		3
+#else
 #define MACHINES		1			/* 1 or 3 */
+#endif
 #endif
 #define COMPOSE(position, machine) \
 	((TICK(position) * MACHINES + (machine)) * SEQUENCES + (position) % SEQUENCES)
@@ -105,8 +116,8 @@ byte lease_start;				/* a tick */
 
 /* Shared memory: the horizon. */
 byte slot[WRITERS] = NONE;
-byte greatest;					/* the shared maximum of what readers have read, H */
-byte returned[DATABASES];		/* the last horizon of a database, P */
+byte candidate;					/* the greatest horizon that any cursor has allowed */
+byte returned[DATABASES];		/* the last horizon of a database */
 byte bound;						/* horizons of earlier runs of the server were not above it */
 bool horizon_locked;
 #if PREPARES > 0
@@ -117,7 +128,7 @@ bool filled;					/* prepared slots, from the locks */
 /* Buffers of writes. */
 #ifdef BUFFERS
 byte slot_buffer[WRITERS] = EMPTY;
-byte greatest_buffer = EMPTY;
+byte candidate_buffer = EMPTY;
 #endif
 
 /* What survives a crash. */
@@ -159,8 +170,7 @@ bool held_back_by_prepared;
 bool filled_from_lock;
 bool guard_refused;
 bool guard_passed_under_lock;
-bool started_over;
-bool continued;
+bool unsure;
 bool moved_backward;
 #endif
 
@@ -195,13 +205,13 @@ inline drain_slot(writer)
 #endif
 }
 
-inline drain_greatest()
+inline drain_candidate()
 {
 #ifdef BUFFERS
 	if
-	:: greatest_buffer != EMPTY ->
-		greatest = greatest_buffer;
-		greatest_buffer = EMPTY
+	:: candidate_buffer != EMPTY ->
+		candidate = candidate_buffer;
+		candidate_buffer = EMPTY
 	:: else
 	fi
 #else
@@ -330,7 +340,7 @@ inline open_generator()
 	reserved_until = cursor;
 #ifndef NO_BOUND
 	bound = COMPOSE(cursor, 0);
-	greatest = bound;
+	candidate = bound;
 #endif
 	opened = true
 }
@@ -348,8 +358,6 @@ inline extend_reservation(position)
 #else
 #define RETURNED_OR_BOUND	MAX(returned[DATABASE(me)], bound)
 #endif
-
-#define CAN_EXTEND(position)	((position) < POSITION(TICKS))
 
 #ifdef BATCH_NOT_PUT_ASIDE
 #define COVERED	true
@@ -431,7 +439,7 @@ in_hand:
 		atomic {
 #if !defined(BATCH_KEPT)
 			if
-			:: greatest > id ->
+			:: candidate > id ->
 				id = 0;
 				withdraw();
 				drop_batch();
@@ -497,12 +505,6 @@ take:
 			publish();
 			id = 0
 		}
-#elif defined(PUBLISHED_FROM_CURSOR)
-		atomic {
-			id = COMPOSE(MAX(start, cursor), machine_id_seen);
-			publish();
-			id = 0
-		}
 #else
 		atomic {
 			id = COMPOSE(start, machine_id_seen);
@@ -555,7 +557,7 @@ extend:
 		}
 
 #ifdef GUARD
-		/* snowflake_feed_guard() of a row with a key */
+		/* state/horizon.c: sf_horizon_admit of a row with a key */
 guard:
 		atomic {
 			if
@@ -565,45 +567,60 @@ guard:
 				goto idle
 			:: else
 			fi
-		}
-		atomic { publish() }
+#ifndef GUARD_PUBLISHED_FIRST
+			;
 #ifndef GUARD_WITHOUT_LOOK
-		atomic {
 			if
-			:: greatest <= id ->
-				first = id;
-				write_row();
-				id = 0;
-				goto idle
+			:: candidate > id -> goto under_lock
 			:: else
 			fi
+#else
+			skip
+#endif
+#endif
 		}
-#endif
+		atomic { publish() }
 		atomic {
-#if !defined(GUARD_UNLOCKED) && !defined(GUARD_WITHOUT_LOOK)
-			!horizon_locked;
-#endif
 #ifndef GUARD_WITHOUT_LOOK
 			if
-			:: RETURNED_OR_BOUND > id ->
-#ifdef GUARD_NOT_WITHDRAWN
-				first = id;
-#else
-				withdraw();
-#endif
-				id = 0;
-#ifdef REACH
-				guard_refused = true;
-#endif
-				goto idle
+			:: candidate > id -> goto under_lock
 			:: else
 			fi;
 #endif
 			first = id;
 			write_row();
 			id = 0;
+			goto idle
+		}
+under_lock:
+		atomic {
+#ifndef GUARD_UNLOCKED
+			!horizon_locked;
+#endif
+			if
+			:: RETURNED_OR_BOUND > id ->
+				id = 0;
+#ifdef REACH
+				guard_refused = true;
+#endif
+				goto refused
+			:: else
+			fi;
+			publish();
+			first = id;
+			write_row();
+			id = 0;
 #ifdef REACH
 			guard_passed_under_lock = true;
+#endif
+			goto idle
+		}
+refused:
+		atomic {
+#ifdef GUARD_NOT_WITHDRAWN
+			first = SLOT_AS_WRITTEN;
+#else
+			withdraw();
 #endif
 			goto idle
 		}
@@ -618,8 +635,11 @@ prepare:
 			drain_slot(me)
 		}
 #endif
+		atomic { prepared_lock = first }
 		atomic {
-			prepared_lock = first;
+#ifndef PREPARED_FIRST
+			!horizon_locked;
+#endif
 			prepared_slot = first
 		}
 		if
@@ -657,23 +677,28 @@ clear:
 	}
 }
 
+/* Whether the machine ID may be of another state than the cursor. */
+#ifdef NO_LOOK_AT_RESERVATION
+#define UNSURE	(generation != generation_seen)
+#else
+#define UNSURE	(cursor_seen > reserved_until_seen || generation != generation_seen)
+#endif
+#ifdef NOT_DURABLE
+#define ALLOWED_UNSURE	cursor_seen
+#else
+#define ALLOWED_UNSURE	MIN(cursor_seen, reserved_until_seen)
+#endif
+
 #ifdef ONE_MAXIMUM
 #define RETURNED	returned[0]
 #else
 #define RETURNED	returned[database]
 #endif
 
-/* A slot that is below the bound is of the guard, which will refuse the row. */
-#ifdef BOUND_FORGOTTEN
-#define SLOT_ABOVE_BOUND(writer)	slot[writer]
-#else
-#define SLOT_ABOVE_BOUND(writer)	MAX(slot[writer], bound)
-#endif
-
 inline scan(writer)
 {
 	if
-	:: DATABASE(writer) == database -> value = MIN(value, SLOT_ABOVE_BOUND(writer))
+	:: DATABASE(writer) == database -> value = MIN(value, slot[writer])
 	:: else
 	fi
 }
@@ -771,37 +796,31 @@ idle:
 			machine_id_seen = machine_id;
 			reserved_until_seen = reserved_until;
 #endif
-#ifdef NOT_DURABLE
 			if
-			:: generation == generation_seen && reserved_until_seen != 0 ->
-				value = HORIZON_ID(cursor_seen, machine_id_seen)
-			:: else -> value = COMPOSE(POSITION(TICK(cursor_seen)), 0)
-			fi
-#else
-			if
-#ifndef NO_SECOND_READ
-			:: generation != generation_seen -> goto start_over
-#endif
-#ifndef NO_LOOK_AT_RESERVATION
-			:: generation == generation_seen && cursor_seen > reserved_until_seen -> goto start_over
-#endif
+			:: UNSURE -> value = COMPOSE(POSITION(TICK(ALLOWED_UNSURE)), 0)
 			:: else -> value = HORIZON_ID(cursor_seen, machine_id_seen)
-			fi
+			fi;
+#ifdef REACH
+			unsure = unsure || UNSURE;
 #endif
-			;
 			generation_seen = 0;
 			cursor_seen = 0;
 			machine_id_seen = 0;
 			reserved_until_seen = 0
 		}
 		atomic {
+#ifdef CANDIDATE_NOT_USED
+			candidate = MAX(candidate, value)
+#else
+			value = MAX(candidate, value);
 #ifdef BUFFERS
-			greatest_buffer = MAX(greatest, value);
+			candidate_buffer = value;
 #ifndef NO_BARRIER_OF_READER
-			drain_greatest()
+			drain_candidate()
 #endif
 #else
-			greatest = MAX(greatest, value)
+			candidate = value
+#endif
 #endif
 		}
 #ifdef PREPARED_FIRST
@@ -816,42 +835,20 @@ idle:
 #endif
 		atomic {
 #ifdef REACH
-			held_back = held_back || value < greatest;
+			held_back = held_back || value < candidate;
 #endif
 #ifdef MAXIMUM_LEFT_OUT
 			RETURNED = value;
 #else
 			RETURNED = MAX(RETURNED, value);
 #endif
+#ifndef EVICTION
 			assert(RETURNED >= promised[database]);
-			promised[database] = MAX(promised[database], RETURNED);
-			drain_greatest();
-			forget_read();
-			horizon_locked = false;
-			goto idle
-		}
-
-		/* The generator was changed meanwhile, or it is not known to be on disk where it is. */
-start_over:
-		atomic {
-			horizon_locked = false;
-#ifdef REACH
-			started_over = true;
 #endif
-			if
-			:: cursor_seen > reserved_until_seen && CAN_EXTEND(cursor_seen)
-			:: else ->
-				forget_read();
-				goto idle
-			fi
-		}
-		atomic {
-			!locked;
-			if
-			:: reserved_until == reserved_until_seen && opened && !IS_CLOSED -> extend_reservation(cursor)
-			:: else
-			fi;
+			promised[database] = MAX(promised[database], RETURNED);
+			drain_candidate();
 			forget_read();
+			horizon_locked = false;
 			goto idle
 		}
 	} unless {
@@ -893,9 +890,9 @@ idle:
 				changes++;
 				locked = true;
 				if
-				:: machine = 0
-				:: machine = 1
 				:: machine = 2
+				:: machine = 1
+				:: machine = 0
 				fi;
 				any_tick(position)
 			}
@@ -916,7 +913,7 @@ idle:
 				any_tick(position);
 				position = POSITION(position);
 				if
-				:: position > cursor -> goto forward
+				:: position >= cursor -> goto forward
 				:: else -> goto backward
 				fi
 			}
@@ -992,17 +989,17 @@ backward:
 		atomic { resume_issuing(position) }
 #ifdef RESET_TO_ZERO
 		atomic {
-			greatest = 0;
+			candidate = 0;
 			returned[0] = 0
 		}
 #elif defined(RESET_TO_FLOOR)
 		atomic {
-			greatest = COMPOSE(position, 0);
+			candidate = COMPOSE(position, 0);
 			returned[0] = COMPOSE(position, 0)
 		}
 #elif !defined(NOT_RESET)
 		atomic {
-			greatest = MIN(greatest, COMPOSE(position, 0));
+			candidate = COMPOSE(position, 0);
 			bound = MIN(bound, COMPOSE(position, 0));
 			returned[0] = MIN(returned[0], COMPOSE(position, 0))
 #if DATABASES > 1
@@ -1057,7 +1054,7 @@ inline restart()
 #if WRITERS > 1
 	slot[1] = NONE;
 #endif
-	greatest = 0;
+	candidate = 0;
 	bound = 0;
 	returned[0] = 0;
 #if DATABASES > 1
@@ -1069,11 +1066,15 @@ inline restart()
 #if WRITERS > 1
 	slot_buffer[1] = EMPTY;
 #endif
-	greatest_buffer = EMPTY;
+	candidate_buffer = EMPTY;
 #endif
 #if PREPARES > 0
 	prepared_slot = NONE;
+#ifdef FILLED_IN_RECOVERY
+	filled = true;
+#else
 	filled = false;
+#endif
 	if
 	:: transaction == being_prepared ->
 		transaction = ended;
@@ -1115,12 +1116,22 @@ end:
 			prepared_lock = NONE
 		}
 #endif
+#ifdef EVICTION
+	:: atomic {					/* state/returned.c: the entry is given to another database */
+			RUNNING && !horizon_locked && returned[0] > 0 ->
+			bound = MAX(bound, returned[0]);
+			returned[0] = 0
+		}
+#endif
 #ifdef BUFFERS
 	:: atomic { slot_buffer[0] != EMPTY -> drain_slot(0) }
 #if WRITERS > 1
 	:: atomic { slot_buffer[1] != EMPTY -> drain_slot(1) }
 #endif
-	:: atomic { greatest_buffer != EMPTY -> drain_greatest() }
+	:: atomic { candidate_buffer != EMPTY -> drain_candidate() }
+#endif
+#ifdef REACH
+	:: atomic { REACH -> assert(!(REACH)) }
 #endif
 	od
 }
