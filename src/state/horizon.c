@@ -61,6 +61,8 @@
  * What was returned is kept for each database, and less is never returned: the slot of a session
  * that loses the race for the cursor has a low ID for a moment.  Only an administrator who moves
  * the generator backward makes the horizon go back.
+ *
+ * test/model has all of this, for interleavings and for the memory model of AArch64.
  */
 #include "postgres.h"
 
