@@ -248,3 +248,27 @@ COMMENT ON VIEW pg_stat_snowflake IS
 REVOKE ALL ON FUNCTION pg_stat_snowflake() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_stat_snowflake() TO pg_monitor;
 GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
+
+/*
+ * Planner support: queries by the time of an ID are answered by the ID
+ */
+
+CREATE FUNCTION snowflake_timestamp_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_timestamp_support(internal) IS
+'planner support function of functions that return the time of an ID';
+
+CREATE FUNCTION snowflake_boundary_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_boundary_support(internal) IS
+'planner support function of snowflake_boundary(timestamptz)';
+
+ALTER FUNCTION snowflake_timestamp(bigint) SUPPORT snowflake_timestamp_support;
+ALTER FUNCTION snowflake_timestamp(bigint, text) SUPPORT snowflake_timestamp_support;
+ALTER FUNCTION snowflake_decode(bigint) SUPPORT snowflake_timestamp_support;
+ALTER FUNCTION snowflake_decode(bigint, text) SUPPORT snowflake_timestamp_support;
+ALTER FUNCTION sno_timestamp(sno) SUPPORT snowflake_timestamp_support;
+ALTER FUNCTION sno_decode(sno) SUPPORT snowflake_timestamp_support;
+ALTER FUNCTION snowflake_boundary(timestamptz) SUPPORT snowflake_boundary_support;

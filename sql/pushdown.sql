@@ -148,8 +148,29 @@ EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1::bigint, 2) AS g (id), (VALU
 CREATE TABLE partial (id bigint, item text);
 CREATE INDEX ON partial (item) WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT * FROM partial WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
-CREATE TABLE checked (id bigint PRIMARY KEY, CHECK (snowflake_timestamp(id) > '2026-01-02'));
+-- and not if the query does not imply its predicate
+CREATE INDEX ON partial (id);
+EXPLAIN (COSTS OFF) SELECT * FROM partial WHERE snowflake_timestamp(id, 'twitter') > '2026-01-01';
+-- a CHECK constraint counts only if the planner compares conditions with it: constraint_exclusion
+-- is on or the table has children, and the function is IMMUTABLE
+CREATE TABLE checked (id bigint PRIMARY KEY, CHECK (snowflake_timestamp(id) > '2026-01-02'), CHECK (snowflake_timestamp(id, 'twitter') > '2026-01-02'));
 EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id) > '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+SET constraint_exclusion = on;
+EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id) < '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+RESET constraint_exclusion;
+CREATE TABLE checked_child (CHECK (id > 0)) INHERITS (checked);
+EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+DROP TABLE checked_child;
+-- an expression counts only as the first column of an index that is valid
+CREATE TABLE second (id bigint PRIMARY KEY, item text);
+CREATE INDEX ON second (item, snowflake_timestamp(id, 'twitter'));
+EXPLAIN (COSTS OFF) SELECT * FROM second WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+INSERT INTO second VALUES (snowflake_encode('2026-01-01', 1, 1)), (snowflake_encode('2026-01-01', 1, 2));
+CREATE UNIQUE INDEX CONCURRENTLY second_time ON second (snowflake_timestamp(id, 'twitter'));
+EXPLAIN (COSTS OFF) SELECT * FROM second WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+DROP TABLE second;
 CREATE TABLE parted (id bigint) PARTITION BY RANGE (snowflake_timestamp(id, 'twitter'));
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (MINVALUE) TO ('2026-01-01');
 CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
@@ -209,8 +230,8 @@ CREATE FUNCTION pretender.snowflake_timestamp(bigint) RETURNS timestamptz LANGUA
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE pretender.snowflake_timestamp(id) < '2026-01-02';
 DROP SCHEMA pretender CASCADE;
 
--- the same C function under another name is not, unless it has a SET clause
-CREATE FUNCTION made_at(bigint) RETURNS timestamptz LANGUAGE C IMMUTABLE STRICT AS '$libdir/snowflake', 'snowflake_timestamp';
+-- the same C function under another name is not, if it has the support function and no SET clause
+CREATE FUNCTION made_at(bigint) RETURNS timestamptz LANGUAGE C IMMUTABLE STRICT SUPPORT snowflake_timestamp_support AS '$libdir/snowflake', 'snowflake_timestamp';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE made_at(id) < '2026-01-02';
 ALTER FUNCTION made_at SET work_mem = '1MB';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE made_at(id) < '2026-01-02';

@@ -11,6 +11,9 @@
 #include "catalog/pg_proc.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/plancat.h"
 #include "replication/origin.h"
 #include "replication/slot.h"
 #include "storage/lock.h"
@@ -144,6 +147,31 @@ sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
 #define SF_MAX_ORIGINS_NAME	"max_replication_slots"
 #define sf_max_origins()	max_replication_slots
 #endif
+
+/*
+ * The planner's hook for each relation of a query, after its indexes have been read.  19 calls
+ * another one, which is also called for subqueries.
+ */
+#if PG_VERSION_NUM >= 190000
+#define sf_relation_hook		build_simple_rel_hook
+typedef build_simple_rel_hook_type sf_relation_hook_type;
+#define SF_RELATION_HOOK_ARGS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define SF_RELATION_HOOK_PASS	root, rel, rte
+#else
+#define sf_relation_hook		get_relation_info_hook
+typedef get_relation_info_hook_type sf_relation_hook_type;
+#define SF_RELATION_HOOK_ARGS	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define SF_RELATION_HOOK_PASS	root, relid, inhparent, rel
+#endif
+
+/* 18 has to be told whether a sort key is descending. */
+static inline void
+sf_set_descending(SortGroupClause *key, bool descending)
+{
+#if PG_VERSION_NUM >= 180000
+	key->reverse_sort = descending;
+#endif
+}
 
 /* The wait events of extensions have names since 17. */
 static inline uint32

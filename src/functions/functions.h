@@ -1,6 +1,6 @@
 /*
  * functions.h
- *	  SQL functions that pushdown/match.c recognizes by their address.
+ *	  SQL functions that pushdown/ recognizes by their address.
  */
 #ifndef SF_FUNCTIONS_H
 #define SF_FUNCTIONS_H
@@ -9,6 +9,8 @@
 #include "fmgr.h"
 
 extern PGDLLEXPORT Datum snowflake_timestamp(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum snowflake_decode(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum sno_decode(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_boundary(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_next_instant(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_timestamp(PG_FUNCTION_ARGS);

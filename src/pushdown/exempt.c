@@ -1,143 +1,200 @@
 /*
  * exempt.c
- *	  Columns whose comparisons are left unchanged.
+ *	  Relations that use the time of an ID themselves.
  *
- * These are columns of relations that use the function of the comparison themselves:
- * in an index expression, the predicate of a partial index, a CHECK constraint or a
- * partition key.  PostgreSQL matches the comparison with these, and could no longer do
- * so if the comparison were replaced.
+ * Their conditions on the time are left unchanged, because the planner can match them with
+ *
+ * - an index whose first key column is the time,
+ * - a partial index whose predicate has the time and is implied by the query,
+ * - the partition key,
+ * - a CHECK constraint with the time, if the planner compares conditions with constraints:
+ *   that is so for the children of a parent, and otherwise only if constraint_exclusion is on;
+ *   and only if the function is IMMUTABLE.
+ *
+ * It could no longer do so if they were replaced.  What counts is the relation that the
+ * query names, not its partitions and children.
+ *
+ * The planner has the indexes of a relation in a list, without those that are not valid yet.
+ * The list is empty for a parent, and before the planner has begun; then they are opened.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "miscadmin.h"
+#include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
-#include "parser/parsetree.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/plancat.h"
+#include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
-#include "pushdown/match.h"
 #include "pushdown/exempt.h"
 
-/* Whether an expression calls a function.  The second argument points to its OID. */
+/* What a tree of expressions is searched for. */
+typedef struct Search
+{
+	SfPass	   *pass;
+	const SfTimeCall *call;
+} Search;
+
+/* Whether an expression of a relation, in which its columns have number 1 or another, is it. */
 static bool
-calls_function(Node *node, void *function)
+is_the_call(Node *node, Search *search)
+{
+	SfTimeCall	other;
+
+	return sf_time_call(&search->pass->lookups, node, &other) &&
+		other.function == search->call->function &&
+		other.column->varattno == search->call->column->varattno &&
+		equal(other.layout, search->call->layout);
+}
+
+static bool
+contains_call(Node *node, void *search)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, FuncExpr) && ((FuncExpr *) node)->funcid == *(Oid *) function)
-		return true;
-	return expression_tree_walker(node, calls_function, function);
+	return is_the_call(node, search) || expression_tree_walker(node, contains_call, search);
 }
 
-static bool
-index_calls(Relation relation, Oid function)
+/* All conditions at the top level of a tree of joins. */
+static List *
+conditions_of_joins(Node *node, List *conditions)
 {
-	List	   *indexes = RelationGetIndexList(relation);
 	ListCell   *cell;
-	bool		calls = false;
 
-	foreach(cell, indexes)
+	if (IsA(node, FromExpr))
 	{
-		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-		calls = calls ||
-			calls_function((Node *) RelationGetIndexExpressions(index), &function) ||
-			calls_function((Node *) RelationGetIndexPredicate(index), &function);
-		index_close(index, NoLock);
+		conditions = list_concat(conditions, (List *) ((FromExpr *) node)->quals);
+		foreach(cell, ((FromExpr *) node)->fromlist)
+			conditions = conditions_of_joins(lfirst(cell), conditions);
 	}
-	list_free(indexes);
-	return calls;
+	else if (IsA(node, JoinExpr))
+	{
+		conditions = list_concat(conditions, (List *) ((JoinExpr *) node)->quals);
+		conditions = conditions_of_joins(((JoinExpr *) node)->larg, conditions);
+		conditions = conditions_of_joins(((JoinExpr *) node)->rarg, conditions);
+	}
+	return conditions;
 }
 
 static bool
-constraint_calls(Relation relation, Oid function)
+is_implied(SfPass *pass, List *predicate)
 {
-	TupleConstr *constraints = RelationGetDescr(relation)->constr;
+	List	   *conditions = conditions_of_joins((Node *) pass->root->parse->jointree, NIL);
 
-	for (int i = 0; constraints && i < constraints->num_check; i++)
+	return predicate_implied_by(predicate, conditions, false);
+}
+
+static bool
+listed_index_has(IndexOptInfo *index, Search *search)
+{
+	if (index->indexkeys[0] == 0 && is_the_call(linitial(index->indexprs), search))
+		return true;
+	return contains_call((Node *) index->indpred, search) &&
+		is_implied(search->pass, index->indpred);
+}
+
+static bool
+any_listed_index_has(SfPass *pass, Search *search)
+{
+	ListCell   *cell;
+
+	foreach(cell, pass->rel->indexlist)
 	{
-		if (calls_function(stringToNode(constraints->check[i].ccbin), &function))
+		if (listed_index_has(lfirst(cell), search))
 			return true;
 	}
 	return false;
 }
 
 static bool
-partition_key_calls(Relation relation, Oid function)
+opened_index_has(Relation index, Search *search)
+{
+	return index->rd_index->indisvalid && index->rd_index->indkey.values[0] == 0 &&
+		is_the_call(linitial(RelationGetIndexExpressions(index)), search);
+}
+
+static bool
+any_opened_index_has(Relation relation, Search *search)
+{
+	List	   *indexes = RelationGetIndexList(relation);
+	ListCell   *cell;
+	bool		found = false;
+
+	foreach(cell, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		found = found || opened_index_has(index, search);
+		index_close(index, NoLock);
+	}
+	list_free(indexes);
+	return found;
+}
+
+/* A constraint that does not contain the function's OID is not parsed. */
+static bool
+constraint_has(const char *expression, Search *search)
+{
+	char		function[32];
+
+	snprintf(function, sizeof(function), ":funcid %u ", search->call->function);
+	return strstr(expression, function) && contains_call(stringToNode(expression), search);
+}
+
+static bool
+any_constraint_has(Relation relation, Search *search)
+{
+	TupleConstr *constraints = RelationGetDescr(relation)->constr;
+
+	for (int i = 0; constraints && i < constraints->num_check; i++)
+	{
+		if (constraint_has(constraints->check[i].ccbin, search))
+			return true;
+	}
+	return false;
+}
+
+static bool
+partition_key_has(Relation relation, Search *search)
 {
 	return relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
-		calls_function((Node *) RelationGetPartitionKey(relation)->partexprs, &function);
+		contains_call((Node *) RelationGetPartitionKey(relation)->partexprs, search);
 }
 
-/* Whether an index, a constraint or the partition key of a relation calls a function. */
 static bool
-relation_calls(Oid relid, Oid function)
+constraints_count(Relation relation, const SfTimeCall *call)
+{
+	if (constraint_exclusion == CONSTRAINT_EXCLUSION_OFF ||
+		(constraint_exclusion == CONSTRAINT_EXCLUSION_PARTITION &&
+		 !relation->rd_rel->relhassubclass))
+		return false;
+	return func_volatile(call->function) == PROVOLATILE_IMMUTABLE;
+}
+
+/* What is not in the planner's list of indexes. */
+static bool
+relation_has(Oid relid, bool indexes, Search *search)
 {
 	Relation	relation = table_open(relid, NoLock);
-	bool		calls = index_calls(relation, function) ||
-	constraint_calls(relation, function) || partition_key_calls(relation, function);
+	bool		found = (indexes && any_opened_index_has(relation, search)) ||
+	partition_key_has(relation, search) ||
+	(constraints_count(relation, search->call) && any_constraint_has(relation, search));
 
 	table_close(relation, NoLock);
-	return calls;
-}
-
-/* The level that is a number of levels above another one. */
-static const SfQueryLevel *
-level_up(const SfQueryLevel *level, Index levels)
-{
-	for (; levels > 0; levels--)
-		level = level->outer;
-	return level;
-}
-
-/* The query of a common table expression that is defined at a level; NULL if not found. */
-static Query *
-cte_query(const SfQueryLevel *level, const RangeTblEntry *entry)
-{
-	ListCell   *cell;
-
-	foreach(cell, level->query->cteList)
-	{
-		CommonTableExpr *cte = lfirst(cell);
-
-		if (strcmp(cte->ctename, entry->ctename) == 0)
-			return IsA(cte->ctequery, Query) ? (Query *) cte->ctequery : NULL;
-	}
-	return NULL;
+	return found;
 }
 
 bool
-sf_is_exempt(Node *column, const SfQueryLevel *level, Oid function)
+sf_is_exempt(SfPass *pass, Oid relid, const SfTimeCall *call)
 {
-	Var		   *var = sf_column(column);
-	RangeTblEntry *entry;
-	SfQueryLevel inner = {0};
+	Search		search = {.pass = pass,.call = call};
+	bool		listed = pass->rel && pass->rel->indexlist != NIL;
 
-	check_stack_depth();
-	CHECK_FOR_INTERRUPTS();
-	if (var == NULL || var->varattno <= 0)
-		return false;
-	level = level_up(level, var->varlevelsup);
-	entry = rt_fetch(var->varno, level->query->rtable);
-	switch (entry->rtekind)
-	{
-		case RTE_RELATION:
-			return relation_calls(entry->relid, function);
-		case RTE_SUBQUERY:
-			inner.query = entry->subquery;
-			break;
-		case RTE_CTE:
-			level = level_up(level, entry->ctelevelsup);
-			inner.query = cte_query(level, entry);
-			break;
-		default:
-			break;
-	}
-	if (inner.query == NULL || inner.query->commandType != CMD_SELECT)
-		return false;			/* rows of RETURNING have no index */
-	inner.outer = level;
-	return sf_is_exempt((Node *) get_tle_by_resno(inner.query->targetList, var->varattno)->expr,
-						&inner, function);
+	if (listed && any_listed_index_has(pass, &search))
+		return true;
+	return relation_has(relid, !listed, &search);
 }

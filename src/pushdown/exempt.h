@@ -1,26 +1,18 @@
 /*
  * exempt.h
- *	  Columns whose comparisons are left unchanged.
+ *	  Relations that use the time of an ID themselves.
  */
 #ifndef SF_EXEMPT_H
 #define SF_EXEMPT_H
 
 #include "postgres.h"
 
-#include "nodes/parsenodes.h"
-
-/* A query and the query that contains it, which is NULL for the outermost query. */
-typedef struct SfQueryLevel
-{
-	Query	   *query;
-	const struct SfQueryLevel *outer;
-} SfQueryLevel;
+#include "pushdown/match.h"
 
 /*
- * Whether a column is that of a relation with an index, a constraint or a partition key that
- * calls the function.  The column is followed through views, subqueries and common table
- * expressions.  It belongs to the query of the given level, or to one around it.
+ * Whether the planner can use the time of an ID of a relation as it is written, so that
+ * conditions on it are left unchanged.  Of the pass, rel is NULL if the planner has not begun.
  */
-extern bool sf_is_exempt(Node *column, const SfQueryLevel *level, Oid function);
+extern bool sf_is_exempt(SfPass *pass, Oid relid, const SfTimeCall *call);
 
 #endif							/* SF_EXEMPT_H */

@@ -1,6 +1,6 @@
 /*
  * match.h
- *	  Finding comparisons of snowflake_timestamp(id) and sno_timestamp(id) in a query.
+ *	  Comparisons of the time of an ID with an instant.
  */
 #ifndef SF_MATCH_H
 #define SF_MATCH_H
@@ -8,44 +8,63 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "nodes/pathnodes.h"
 #include "nodes/primnodes.h"
 
 #include "core/layout.h"
+#include "pushdown/call.h"
 
-/* A comparison of the time of an ID, which is a column, with an instant. */
+/*
+ * One pass over conditions: the columns whose conditions are rewritten, and a memory of what
+ * was looked up for them.
+ */
+typedef struct SfPass
+{
+	/*
+	 * Whether conditions on the time of a column are rewritten; asked once
+	 * for each call.
+	 */
+	bool		(*applies) (struct SfPass *pass, const SfTimeCall *call);
+
+	/*
+	 * The planner's state if it is known by now, and the relation that the
+	 * columns belong to.
+	 */
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	Oid			relid;
+	/* The innermost query, if the planner has not begun (early.c). */
+	const struct SfQueryLevel *level;
+	/* Becomes true if another user might get another result. */
+	bool	   *depends_on_role;
+	SfFunctionLookups lookups;
+	List	   *decided;		/* of SfDecision (match.c) */
+} SfPass;
+
+/* A comparison of the time of an ID with an instant. */
 typedef struct SfComparison
 {
-	Expr	   *id;				/* the column, relabelled if of a domain */
+	SfTimeCall	call;
 	Oid			id_type;		/* bigint or sno */
 	StrategyNumber strategy;	/* with the call on the left side */
 	Node	   *instant;		/* a timestamptz; not a constant null */
-	Oid			function;		/* returns the time of the ID */
-	bool		is_sno;			/* the function is sno_timestamp */
-	Const	   *layout_text;	/* not for sno */
 	SfLayout	layout;			/* not for sno */
 } SfComparison;
 
-/* Whether one side of an operator is the time of an ID. */
-extern bool sf_compares_time(OpExpr *operator);
+/* Whether an expression is the time of an ID whose conditions the pass rewrites. */
+extern bool sf_match_call(SfPass *pass, Node *node, SfTimeCall *call);
 
 /*
- * An expression as a column of any type; NULL if it is not a column.  A column of a
- * domain may be relabelled as its base type, which does not change its value.
+ * Whether an operator is a comparison, which the pass rewrites, of the time of an ID with
+ * another expression.  If so, *comparison is filled.
  */
-extern Var *sf_column(Node *expression);
+extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison);
 
 /*
- * Whether an operator is a comparison of the time of an ID that is worth replacing.  If so,
- * *comparison is filled.
+ * Whether x = ANY(array) compares the time of an ID with constants.  If so, *comparison is
+ * filled for =, and *instants has the constants.
  */
-extern bool sf_match_comparison(OpExpr *operator, SfComparison *comparison);
-
-/*
- * Another function of the extension: the one in the schema of the comparison's function
- * with the given name, address and argument types.  InvalidOid if it is not found, or if
- * the user may not call it.
- */
-extern Oid	sf_sibling(const SfComparison *comparison, const char *name,
-					   PGFunction address, int nargs, Oid *types);
+extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison,
+						 List **instants);
 
 #endif							/* SF_MATCH_H */

@@ -1,0 +1,79 @@
+/*
+ * call.h
+ *	  Calls that return the time of an ID, and the functions of the extension.
+ *
+ * Functions are recognized by the name and address of their C code.  So their names in
+ * SQL and their schema do not matter, and no cache of OIDs has to be invalidated.
+ */
+#ifndef SF_CALL_H
+#define SF_CALL_H
+
+#include "postgres.h"
+
+#include "nodes/primnodes.h"
+
+/* What a function is to the pushdown. */
+typedef enum SfFunctionKind
+{
+	SF_OTHER_FUNCTION,
+	SF_TIMESTAMP,				/* snowflake_timestamp */
+	SF_SNO_TIMESTAMP,
+	SF_DECODE,					/* snowflake_decode, whose first field is the
+								 * time */
+	SF_SNO_DECODE
+} SfFunctionKind;
+
+/* The last functions that were looked up; zero it before use, and do not keep it. */
+#define SF_LOOKUPS 8
+typedef struct SfFunctionLookups
+{
+	struct
+	{
+		Oid			function;
+		SfFunctionKind kind;
+	}			known[SF_LOOKUPS];
+	unsigned	count;
+} SfFunctionLookups;
+
+/* A call that returns the time of an ID, which is a column. */
+typedef struct SfTimeCall
+{
+	Oid			function;
+	bool		is_sno;
+	Expr	   *id;				/* the column, relabelled if of a domain */
+	Var		   *column;			/* the same without the relabelling */
+	Expr	   *layout;			/* the second argument; NULL if none */
+} SfTimeCall;
+
+/*
+ * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), or created_at of
+ * snowflake_decode(id) or sno_decode(id), for an id that is a column.  If so, *call is filled.
+ */
+extern bool sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call);
+
+/* Whether a tree contains a function that returns the time of an ID.  Queries are left out. */
+extern bool sf_mentions_time(SfFunctionLookups *lookups, Node *node);
+
+/* Whether two calls return the same time of a row: same function, column and layout. */
+extern bool sf_same_call(const SfTimeCall *a, const SfTimeCall *b);
+
+/*
+ * An expression as a column of any type; NULL if it is not a column.  A column of a
+ * domain may be relabelled as its base type, which does not change its value.
+ */
+extern Var *sf_column(Node *expression);
+
+/*
+ * Another function of the extension: the one in the schema of a function with the given name,
+ * address and argument types.  InvalidOid if it is not found, or if the user may not call it.
+ */
+extern Oid	sf_sibling(Oid function, const char *name, PGFunction address,
+					   int nargs, Oid *types, bool *depends_on_role);
+
+/*
+ * Whether the current user may call a function.  If that is not so for all users alike,
+ * *depends_on_role becomes true.
+ */
+extern bool sf_may_call(Oid function, bool *depends_on_role);
+
+#endif							/* SF_CALL_H */

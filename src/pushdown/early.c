@@ -1,0 +1,264 @@
+/*
+ * early.c
+ *	  Conditions that are replaced before the planner begins.
+ *
+ * The planner keeps some subqueries apart: views that are security barriers, and set
+ * operations.  A condition on the time of an ID stays outside of a barrier, because the
+ * function is not leakproof; and as a condition of a join, it is handed down to the tables of
+ * a UNION ALL as it is.  A condition on the ID goes through both.  So conditions on columns
+ * of such subqueries are replaced before the planner begins.  Every query is looked at for
+ * them, so this look has to be cheap: at range tables only, and not at queries in expressions.
+ *
+ * Citus plans queries in a hook of its own, from the query as it was written, and refuses some
+ * whose conditions have STABLE functions.  Where it is loaded, all conditions are replaced
+ * here.  It has to be the first library that is preloaded, so it is there when this begins.
+ *
+ * A column is followed through subqueries and common table expressions to its table, whose
+ * indexes may tell against the replacement (exempt.c).
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
+#include "utils/guc.h"
+
+#include "pushdown/early.h"
+#include "pushdown/exempt.h"
+#include "pushdown/match.h"
+#include "pushdown/replace.h"
+#include "settings.h"
+
+/* A query and the query that contains it, which is NULL for the outermost query. */
+typedef struct SfQueryLevel
+{
+	Query	   *query;
+	const struct SfQueryLevel *outer;
+} SfQueryLevel;
+
+static planner_hook_type prev_planner = NULL;
+static bool citus_is_loaded = false;
+
+/* Whether the planner keeps a subquery apart. */
+static bool
+is_kept_apart(const RangeTblEntry *entry)
+{
+	return entry->security_barrier || entry->subquery->setOperations != NULL;
+}
+
+/* Whether a query has such subqueries in its range table, at any depth. */
+static bool
+has_part_kept_apart(const Query *query)
+{
+	ListCell   *cell;
+
+	foreach(cell, query->rtable)
+	{
+		RangeTblEntry *entry = lfirst(cell);
+
+		if (entry->rtekind == RTE_SUBQUERY &&
+			(is_kept_apart(entry) || has_part_kept_apart(entry->subquery)))
+			return true;
+	}
+	foreach(cell, query->cteList)
+	{
+		Query	   *common = (Query *) ((CommonTableExpr *) lfirst(cell))->ctequery;
+
+		if (IsA(common, Query) && has_part_kept_apart(common))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a tree has a function that returns the time of an ID, in any query of it. */
+static bool
+mentions_time(Node *node, void *lookups)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, mentions_time, lookups, 0);
+	if (IsA(node, FuncExpr) && sf_mentions_time(lookups, node))
+		return true;
+	return expression_tree_walker(node, mentions_time, lookups);
+}
+
+/* The level that is a number of levels above another one. */
+static const SfQueryLevel *
+level_up(const SfQueryLevel *level, Index levels)
+{
+	for (; levels > 0; levels--)
+		level = level->outer;
+	return level;
+}
+
+/* The query of a common table expression that is defined at a level; NULL if not found. */
+static Query *
+common_query(const SfQueryLevel *level, const RangeTblEntry *entry)
+{
+	ListCell   *cell;
+
+	foreach(cell, level->query->cteList)
+	{
+		CommonTableExpr *common = lfirst(cell);
+
+		if (strcmp(common->ctename, entry->ctename) == 0)
+			return IsA(common->ctequery, Query) ? (Query *) common->ctequery : NULL;
+	}
+	return NULL;
+}
+
+/*
+ * Follow a column to the table it comes from.  Returns InvalidOid if there is none.  *apart
+ * becomes true if the column passes through a subquery that is kept apart; of set operations
+ * the first query is followed.
+ */
+static Oid
+table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber * attribute)
+{
+	SfQueryLevel inner = {0};
+	RangeTblEntry *entry;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (column == NULL || column->varattno <= 0)
+		return InvalidOid;
+	level = level_up(level, column->varlevelsup);
+	entry = rt_fetch(column->varno, level->query->rtable);
+	if (entry->rtekind == RTE_RELATION)
+	{
+		*attribute = column->varattno;
+		return entry->relid;
+	}
+	if (entry->rtekind == RTE_SUBQUERY)
+	{
+		*apart = *apart || is_kept_apart(entry);
+		inner.query = entry->subquery;
+	}
+	else if (entry->rtekind == RTE_CTE)
+	{
+		level = level_up(level, entry->ctelevelsup);
+		inner.query = common_query(level, entry);
+	}
+	if (inner.query == NULL || inner.query->commandType != CMD_SELECT)
+		return InvalidOid;		/* rows of RETURNING have no index */
+	inner.outer = level;
+	return table_of_column(sf_column((Node *) get_tle_by_resno(inner.query->targetList,
+															   column->varattno)->expr),
+						   &inner, apart, attribute);
+}
+
+static bool
+applies_early(SfPass *pass, const SfTimeCall *call)
+{
+	bool		apart = citus_is_loaded;
+	AttrNumber	attribute;
+	Oid			relid = table_of_column(call->column, pass->level, &apart, &attribute);
+	Var			column = *call->column;
+	SfTimeCall	in_table = *call;
+
+	if (!apart || !sf_may_call(call->function, pass->depends_on_role))
+		return false;
+	if (!OidIsValid(relid))
+		return true;
+	column.varattno = attribute;
+	in_table.column = &column;
+	return !sf_is_exempt(pass, relid, &in_table);
+}
+
+static void
+rewrite_joins(SfPass *pass, Node *node)
+{
+	if (node && IsA(node, FromExpr))
+	{
+		FromExpr   *from = (FromExpr *) node;
+		ListCell   *cell;
+
+		foreach(cell, from->fromlist)
+			rewrite_joins(pass, lfirst(cell));
+		from->quals = sf_replace_in_condition(pass, from->quals);
+	}
+	else if (node && IsA(node, JoinExpr))
+	{
+		JoinExpr   *join = (JoinExpr *) node;
+
+		rewrite_joins(pass, join->larg);
+		rewrite_joins(pass, join->rarg);
+		join->quals = sf_replace_in_condition(pass, join->quals);
+	}
+}
+
+/* What the passes over all queries of a tree share. */
+typedef struct RewriteContext
+{
+	const SfQueryLevel *outer;
+	bool	   *depends_on_role;
+} RewriteContext;
+
+/* Rewrite a query, in place, and all queries in it. */
+static bool
+rewrite_queries(Node *node, void *context)
+{
+	RewriteContext *outer = context;
+	SfQueryLevel level = {.query = (Query *) node,.outer = outer->outer};
+	RewriteContext inner = {.outer = &level,.depends_on_role = outer->depends_on_role};
+	SfPass		pass = {
+		.applies = applies_early,
+		.level = &level,
+		.depends_on_role = outer->depends_on_role
+	};
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, rewrite_queries, context);
+	rewrite_joins(&pass, (Node *) level.query->jointree);
+	return query_tree_walker(level.query, rewrite_queries, &inner, 0);
+}
+
+/* Whether a query has to be rewritten here. */
+static bool
+is_early(Query *query)
+{
+	SfFunctionLookups lookups = {0};
+
+	return sf_enable_timestamp_pushdown && (citus_is_loaded || has_part_kept_apart(query)) &&
+		mentions_time((Node *) query, &lookups);
+}
+
+static PlannedStmt *
+plan_query(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+{
+	bool		depends_on_role = false;
+	RewriteContext context = {.depends_on_role = &depends_on_role};
+	PlannedStmt *plan;
+
+	if (is_early(query))
+	{
+		query = copyObject(query);
+		rewrite_queries((Node *) query, &context);
+	}
+	plan = (prev_planner ? prev_planner : standard_planner)
+		(query, query_string, cursor_options, parameters);
+	plan->dependsOnRole = plan->dependsOnRole || depends_on_role;
+	return plan;
+}
+
+/* Its settings are known, and not merely names in the configuration. */
+static bool
+is_citus_loaded(void)
+{
+	const char *setting = "citus.shard_count";
+
+	return GetConfigOption(setting, true, false) != NULL &&
+		(GetConfigOptionFlags(setting, true) & GUC_CUSTOM_PLACEHOLDER) == 0;
+}
+
+void
+sf_early_init(void)
+{
+	citus_is_loaded = is_citus_loaded();
+	prev_planner = planner_hook;
+	planner_hook = plan_query;
+}

@@ -1,0 +1,280 @@
+/*
+ * replace.c
+ *	  Conditions on the ID in place of conditions on its time.
+ *
+ * IDs are in the order of their times, so a condition on the time is equivalent to a
+ * condition on the ID, for which an index can be used.  Let b(t) be
+ * snowflake_boundary(t): an ID is at or above b(t) exactly if its time is at or after
+ * t.  Let t' be the instant after t, a microsecond later.  Then the replacements are:
+ *
+ *		snowflake_timestamp(id) <  t		id <  b(t)
+ *		snowflake_timestamp(id) >= t		id >= b(t)
+ *		snowflake_timestamp(id) <= t		id <  b(t')
+ *		snowflake_timestamp(id) >  t		id >= b(t')
+ *		snowflake_timestamp(id) =  t		id >= b(t) AND id < b(t')
+ *		snowflake_timestamp(id) IN (t, u)	one range or the other
+ *		snowflake_timestamp(id) IS NULL		id IS NULL, and so IS NOT NULL
+ *
+ * Comparisons of sno_timestamp(id) are replaced in the same way, with sno_boundary(t).  If
+ * t is a constant, the bound is a constant.  Otherwise the bound is a call of the immutable
+ * function, which the planner evaluates if it can determine the value of t.  Nothing folds
+ * constants after this, so the conditions are built as the planner would leave them.
+ *
+ * A column of a domain over bigint or sno is relabelled as the base type.  The
+ * replacement keeps that, because the parser writes comparisons of such a column in the
+ * same way, and so the planner finds indexes, partitions and constraints on it.
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+
+#include "pushdown/replace.h"
+#include "functions/functions.h"
+#include "functions/sno_type.h"
+#include "state/shared.h"
+
+static Expr *
+compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
+{
+	Oid			type = comparison->id_type;
+	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	Oid			operator = get_opfamily_member(family, type, type, (int16) strategy);
+	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
+													 copyObject(comparison->call.id),
+													 bound, InvalidOid, InvalidOid);
+
+	set_opfuncid(comparing);
+	return (Expr *) comparing;
+}
+
+static Const *
+bound_constant(const SfComparison *comparison, TimestampTz instant)
+{
+	if (comparison->call.is_sno)
+		return makeConst(comparison->id_type, -1, InvalidOid, SF_SNO_SIZE,
+						 sf_sno_result(sf_sno_boundary(instant)), false, false);
+	return makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
+					 Int64GetDatum(sf_layout_boundary(&comparison->layout, instant)),
+					 false, true);
+}
+
+/*
+ * A comparison of the ID with the bound of a constant instant.  The strategy is < or
+ * >=.  Type sno, and a layout of all 63 bits, have no value above the last ID.  For
+ * an instant after their end the bound is therefore the last ID itself, and the
+ * comparison becomes <= or >.
+ */
+static Expr *
+compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, TimestampTz instant)
+{
+	const SfLayout *layout = comparison->call.is_sno ? &sf_sno_layout : &comparison->layout;
+
+	if ((comparison->call.is_sno || sf_layout_last_id(layout) == PG_INT64_MAX) &&
+		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))
+		strategy = strategy == BTLessStrategyNumber ?
+			BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
+	return compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
+}
+
+static Expr *
+layout_text(const SfComparison *comparison)
+{
+	if (comparison->call.layout)
+		return copyObject(comparison->call.layout);
+	return (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
+							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
+}
+
+/*
+ * A call of the function that returns the bound of an instant.  NULL if the function is
+ * missing or the user may not call it.
+ */
+static Expr *
+bound_call(SfPass *pass, const SfComparison *comparison, Node *instant)
+{
+	Oid			types[2] = {TIMESTAMPTZOID, TEXTOID};
+	List	   *arguments = list_make1(instant);
+	Oid			function;
+
+	if (comparison->call.is_sno)
+		function = sf_sibling(comparison->call.function, "sno_boundary", sno_boundary, 1, types,
+							  pass->depends_on_role);
+	else
+	{
+		function = sf_sibling(comparison->call.function, "snowflake_boundary",
+							  snowflake_boundary, 2, types, pass->depends_on_role);
+		arguments = lappend(arguments, layout_text(comparison));
+	}
+	if (!OidIsValid(function))
+		return NULL;
+	return (Expr *) makeFuncExpr(function, comparison->id_type, arguments,
+								 InvalidOid,
+								 comparison->call.is_sno ? InvalidOid : DEFAULT_COLLATION_OID,
+								 COERCE_EXPLICIT_CALL);
+}
+
+/*
+ * A comparison of the ID with the bound of the instant, or of the instant after it.
+ * NULL if a function for it is missing or the user may not call it.
+ */
+static Expr *
+compare_with_bound(SfPass *pass, const SfComparison *comparison,
+				   StrategyNumber strategy, bool after)
+{
+	Node	   *instant = comparison->instant;
+	Oid			type = TIMESTAMPTZOID;
+	Oid			function;
+	Expr	   *bound;
+
+	if (IsA(instant, Const))
+	{
+		TimestampTz value = DatumGetTimestampTz(((Const *) instant)->constvalue);
+
+		return compare_with_constant(comparison, strategy, after ? sf_instant_after(value) : value);
+	}
+	if (after)
+	{
+		function = sf_sibling(comparison->call.function, "snowflake_next_instant",
+							  snowflake_next_instant, 1, &type, pass->depends_on_role);
+		if (!OidIsValid(function))
+			return NULL;
+		instant = (Node *) makeFuncExpr(function, TIMESTAMPTZOID, list_make1(instant),
+										InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+	}
+	bound = bound_call(pass, comparison, copyObject(instant));
+	return bound ? compare_id(comparison, strategy, bound) : NULL;
+}
+
+/* The replacement of a comparison; NULL if the comparison is left unchanged. */
+static Expr *
+replacement(SfPass *pass, const SfComparison *comparison)
+{
+	Expr	   *from;
+	Expr	   *to;
+
+	switch (comparison->strategy)
+	{
+		case BTLessStrategyNumber:
+			return compare_with_bound(pass, comparison, BTLessStrategyNumber, false);
+		case BTLessEqualStrategyNumber:
+			return compare_with_bound(pass, comparison, BTLessStrategyNumber, true);
+		case BTGreaterEqualStrategyNumber:
+			return compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber, false);
+		case BTGreaterStrategyNumber:
+			return compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber, true);
+		default:
+			from = compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber, false);
+			to = compare_with_bound(pass, comparison, BTLessStrategyNumber, true);
+			return from && to ? make_andclause(list_make2(from, to)) : NULL;
+	}
+}
+
+/* The replacement of an operator; NULL if it is left unchanged. */
+static Expr *
+replace_operator(SfPass *pass, OpExpr *operator)
+{
+	SfComparison comparison;
+
+	return sf_match_comparison(pass, operator, &comparison) ?
+		replacement(pass, &comparison) : NULL;
+}
+
+/* The same for x = ANY(array): one range for each constant. */
+static Expr *
+replace_any(SfPass *pass, ScalarArrayOpExpr *any)
+{
+	SfComparison comparison;
+	List	   *instants;
+	List	   *ranges = NIL;
+	ListCell   *cell;
+
+	if (!sf_match_any(pass, any, &comparison, &instants))
+		return NULL;
+	foreach(cell, instants)
+	{
+		comparison.instant = lfirst(cell);
+		ranges = lappend(ranges, replacement(pass, &comparison));
+	}
+	return list_length(ranges) == 1 ? linitial(ranges) : make_orclause(ranges);
+}
+
+/* The same for IS NULL and IS NOT NULL: of all IDs only a null has no time. */
+static Expr *
+replace_null_test(SfPass *pass, NullTest *test)
+{
+	SfTimeCall	call;
+	NullTest   *result;
+
+	if (test->argisrow || !sf_match_call(pass, (Node *) test->arg, &call))
+		return NULL;
+	result = makeNode(NullTest);
+	result->arg = copyObject(call.id);
+	result->nulltesttype = test->nulltesttype;
+	result->location = test->location;
+	return (Expr *) result;
+}
+
+static Node *
+replace(Node *node, void *context)
+{
+	SfPass	   *pass = context;
+	Expr	   *replaced = NULL;
+
+	if (node == NULL)
+		return NULL;
+	switch (nodeTag(node))
+	{
+		case T_OpExpr:
+			replaced = replace_operator(pass, (OpExpr *) node);
+			break;
+		case T_ScalarArrayOpExpr:
+			replaced = replace_any(pass, (ScalarArrayOpExpr *) node);
+			break;
+		case T_NullTest:
+			replaced = replace_null_test(pass, (NullTest *) node);
+			break;
+		case T_BoolExpr:
+			if (is_andclause(node))
+				return (Node *) make_andclause(sf_replace_in_list(pass,
+																  ((BoolExpr *) node)->args));
+			break;
+		case T_SubLink:			/* their queries are planned on their own */
+		case T_SubPlan:
+		case T_AlternativeSubPlan:
+		case T_PlaceHolderVar:	/* equal ones must remain equal */
+		case T_Query:
+			return node;
+		default:
+			break;
+	}
+	return replaced ? (Node *) replaced : expression_tree_mutator(node, replace, context);
+}
+
+Node *
+sf_replace_in_condition(SfPass *pass, Node *condition)
+{
+	return replace(condition, pass);
+}
+
+List *
+sf_replace_in_list(SfPass *pass, List *conditions)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	if (!sf_mentions_time(&pass->lookups, (Node *) conditions))
+		return conditions;
+	foreach(cell, conditions)
+		result = list_concat(result, make_ands_implicit((Expr *) replace(lfirst(cell), pass)));
+	return result;
+}
