@@ -168,7 +168,9 @@ CREATE TABLE second (id bigint PRIMARY KEY, item text);
 CREATE INDEX ON second (item, snowflake_timestamp(id, 'twitter'));
 EXPLAIN (COSTS OFF) SELECT * FROM second WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 INSERT INTO second VALUES (snowflake_encode('2026-01-01', 1, 1)), (snowflake_encode('2026-01-01', 1, 2));
+\set VERBOSITY sqlstate
 CREATE UNIQUE INDEX CONCURRENTLY second_time ON second (snowflake_timestamp(id, 'twitter'));
+\set VERBOSITY default
 EXPLAIN (COSTS OFF) SELECT * FROM second WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 DROP TABLE second;
 CREATE TABLE parted (id bigint) PARTITION BY RANGE (snowflake_timestamp(id, 'twitter'));

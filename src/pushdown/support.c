@@ -78,8 +78,8 @@ immutable_form(PlannerInfo *root, FuncExpr *call)
 	Oid			function;
 	Const	   *layout;
 
-	if (list_length(call->args) != 1 || sf_column(linitial(call->args)) == NULL ||
-		exprType(linitial(call->args)) != INT8OID)
+	if (call->funcresulttype != TIMESTAMPTZOID || list_length(call->args) != 1 ||
+		sf_column(linitial(call->args)) == NULL || exprType(linitial(call->args)) != INT8OID)
 		return NULL;
 	function = form_with_layout(root, call->funcid, "snowflake_timestamp", snowflake_timestamp,
 								INT8OID);

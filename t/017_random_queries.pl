@@ -1,0 +1,51 @@
+# Random queries by the time of an ID (test/pushdown) have the same rows with pushdown as without:
+# 500, or as many as SNOWFLAKE_QUERIES says, from SNOWFLAKE_SEED.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $count = $ENV{SNOWFLAKE_QUERIES} || 500;
+my $seed = $ENV{SNOWFLAKE_SEED} || 1;
+my $queries = "$FindBin::RealBin/../test/pushdown";
+
+my $server = snowflake_server('server', 'snowflake.machine_id = 1');
+my $outcomes = 'SELECT count(*) FROM outcomes WHERE';
+
+$server->safe_psql('postgres', slurp_file("$queries/schema.sql"));
+
+# In parts, so that one has no trouble with memory or time limits.
+my $part = 1000;
+my @differences;
+for (my $done = 0; $done < $count; $done += $part)
+{
+	my $size = $count - $done < $part ? $count - $done : $part;
+	my $calls = run_part($size, $seed + $done);
+	my ($status, $stdout, $stderr) = $server->psql('postgres', $calls);
+
+	push @differences, $stderr if $status != 0 || $stderr ne '';
+	last if @differences;
+}
+is(join("\n", @differences), '', "the same rows, $count queries from seed $seed");
+is($server->safe_psql('postgres', "$outcomes same"), $count, 'all were compared');
+
+# Most of them are queries that say something.
+cmp_ok($server->safe_psql('postgres', "$outcomes rewritten"), '>', $count * 0.6, 'most have another plan with pushdown');
+cmp_ok($server->safe_psql('postgres', "$outcomes rows > 0"), '>', $count * 0.5, 'most have rows');
+cmp_ok($server->safe_psql('postgres', "$outcomes failed IS NOT NULL"), '<', $count * 0.02, 'few raise errors');
+$server->stop;
+
+done_testing();
+
+sub run_part
+{
+	my ($size, $from) = @_;
+
+	return scalar `$^X "$queries/generate" $size $from`;
+}

@@ -1,0 +1,244 @@
+-- Tables, views and functions for the queries of test/pushdown/generate, and the functions that
+-- compare their results with and without pushdown.  The layout of the server is twitter.
+
+SET client_min_messages = warning;
+
+-- IDs of 50 days: some in the same millisecond, some in the same tick on other machines.
+CREATE TABLE plain AS
+SELECT snowflake_encode(timestamptz '2026-03-01 00:00+00' + (n / 3) * interval '30 hours' + (n % 2) * interval '1 ms', n % 3, n % 4) AS id,
+       n, 'item ' || n % 7 AS item
+FROM generate_series(0, 119) n;
+ALTER TABLE plain ADD PRIMARY KEY (id);
+
+CREATE TABLE loose AS SELECT CASE WHEN n % 9 <> 0 THEN id END AS id, n, item FROM plain;
+CREATE INDEX ON loose (id);
+CREATE INDEX ON loose (n, id DESC);
+
+CREATE TABLE bare AS SELECT id, n, item FROM plain WHERE n % 3 = 0;
+
+CREATE DOMAIN order_id AS bigint CHECK (VALUE > 0);
+CREATE TABLE domained AS SELECT id::order_id AS id, n, item FROM plain WHERE n % 5 <> 0;
+CREATE UNIQUE INDEX ON domained (id);
+
+CREATE TABLE timed AS SELECT id, n, item FROM plain WHERE n % 2 = 0;
+CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter'));
+
+CREATE TABLE partial AS SELECT id, n, item FROM plain;
+CREATE INDEX ON partial (id);
+CREATE INDEX ON partial (n) WHERE snowflake_timestamp(id, 'twitter') >= '2026-03-20 00:00+00';
+
+CREATE TABLE checked (LIKE plain INCLUDING ALL, CHECK (snowflake_timestamp(id, 'twitter') >= '2026-03-10 00:00+00'));
+INSERT INTO checked SELECT id, n, item FROM plain WHERE snowflake_timestamp(id) >= '2026-03-10 00:00+00';
+
+-- partitions by the ID, by another column, and by the time
+CREATE TABLE parted (id bigint PRIMARY KEY, n integer, item text) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE parted_%s PARTITION OF parted FOR VALUES FROM (%s) TO (%s)', p, snowflake_boundary(at), snowflake_boundary(at + interval '10 days'))
+FROM (SELECT p, timestamptz '2026-03-01 00:00+00' + p * interval '10 days' AS at FROM generate_series(0, 3) p) periods \gexec
+CREATE TABLE parted_rest PARTITION OF parted DEFAULT PARTITION BY LIST (id);
+CREATE TABLE parted_rest_rest PARTITION OF parted_rest DEFAULT;
+INSERT INTO parted SELECT id, n, item FROM plain;
+
+CREATE TABLE listed (id bigint, n integer, item text) PARTITION BY LIST (item);
+CREATE TABLE listed_1 PARTITION OF listed FOR VALUES IN ('item 0', 'item 1', 'item 2');
+CREATE TABLE listed_2 PARTITION OF listed FOR VALUES IN ('item 3', 'item 4');
+CREATE TABLE listed_rest PARTITION OF listed DEFAULT;
+CREATE INDEX ON listed (id);
+CREATE INDEX ON listed_2 (snowflake_timestamp(id, 'twitter'));
+INSERT INTO listed SELECT id, n, item FROM loose;
+
+CREATE TABLE timely (id bigint, n integer, item text) PARTITION BY RANGE (snowflake_timestamp(id, 'twitter'));
+CREATE TABLE timely_1 PARTITION OF timely FOR VALUES FROM (MINVALUE) TO ('2026-03-15 00:00+00');
+CREATE TABLE timely_2 PARTITION OF timely FOR VALUES FROM ('2026-03-15 00:00+00') TO (MAXVALUE);
+CREATE INDEX ON timely (id);
+INSERT INTO timely SELECT id, n, item FROM plain;
+
+-- inheritance
+CREATE TABLE parent (id bigint, n integer, item text);
+CREATE TABLE child_1 (CHECK (id < 2031158371196108800)) INHERITS (parent);
+CREATE TABLE child_2 (CHECK (snowflake_timestamp(id, 'twitter') >= '2026-03-10 00:00+00'), extra integer) INHERITS (parent);
+CREATE INDEX ON child_1 (id);
+CREATE INDEX ON child_2 (snowflake_timestamp(id, 'twitter'));
+INSERT INTO parent SELECT id, n, item FROM plain WHERE n % 4 = 0;
+INSERT INTO child_1 SELECT id, n, item FROM plain WHERE n % 4 = 1 AND id < 2031158371196108800;
+INSERT INTO child_2 SELECT id, n, item, n FROM plain WHERE n % 4 = 2 AND snowflake_timestamp(id) >= '2026-03-10 00:00+00';
+
+-- row-level security
+SELECT 'CREATE ROLE random_reader' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'random_reader') \gexec
+CREATE TABLE secret AS SELECT id, n, item FROM plain;
+ALTER TABLE secret ADD PRIMARY KEY (id);
+ALTER TABLE secret ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON secret USING (n % 3 <> 0 AND snowflake_timestamp(id) < '2026-04-10 00:00+00') WITH CHECK (true);
+CREATE POLICY third ON secret FOR SELECT USING (item = 'item 3');
+
+-- IDs of type sno
+CREATE TABLE ids AS
+SELECT sno_encode(timestamptz '2026-03-01 00:00+00' + (n / 3) * interval '30 hours' + (n % 2) * interval '4 ms', n % 5, n % 2, n, n % 4 = 0) AS id, n, 'item ' || n % 7 AS item
+FROM generate_series(0, 119) n;
+CREATE UNIQUE INDEX ON ids (id);
+
+-- instants
+CREATE TABLE days AS
+SELECT d, timestamptz '2026-03-01 00:00+00' + d * interval '60 hours' AS day, date '2026-03-01' + d * 2 AS date, timestamp '2026-03-01 06:00' + d * interval '3 days' AS local
+FROM generate_series(0, 15) d;
+INSERT INTO days (d) VALUES (NULL);
+INSERT INTO days SELECT 100 + n, snowflake_timestamp(id) FROM plain WHERE n % 40 = 0;
+
+-- a view with the key and one without it, for each table
+SELECT format('CREATE VIEW v_%1$s AS SELECT id, %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END),
+       format('CREATE VIEW k_%1$s AS SELECT %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END)
+FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,timely,parent,secret,ids}'::text[]) name \gexec
+
+-- views that are more than that
+CREATE VIEW v_outer AS SELECT id, created_at, n, item FROM v_plain WHERE n > 3;
+CREATE VIEW v_named AS SELECT id AS id, snowflake_timestamp(id, 'twitter') AS created_at, n, item FROM loose;
+CREATE VIEW v_decoded AS SELECT id, (snowflake_decode(id)).created_at, n, item FROM plain;
+CREATE VIEW v_all AS
+SELECT id, snowflake_timestamp(id) AS created_at, n, item FROM plain
+UNION ALL SELECT id, snowflake_timestamp(id), n, item FROM loose WHERE n < 100
+UNION ALL SELECT * FROM v_parted
+UNION ALL SELECT id, snowflake_timestamp(id), n, item FROM secret;
+CREATE VIEW v_mixed AS
+SELECT id::bigint AS id, created_at, n, item FROM v_domained
+UNION ALL SELECT max(id), max(snowflake_timestamp(id)), n, min(item) FROM plain GROUP BY n
+UNION ALL SELECT NULL, day, d::integer, 'day' FROM days;
+CREATE VIEW v_union AS SELECT id, snowflake_timestamp(id) AS created_at, n, item FROM plain UNION SELECT id, snowflake_timestamp(id), n, item FROM bare;
+CREATE VIEW v_intersect AS SELECT id, snowflake_timestamp(id) AS created_at, n, item FROM loose INTERSECT SELECT id, snowflake_timestamp(id), n, item FROM plain;
+CREATE VIEW v_except AS SELECT id, snowflake_timestamp(id) AS created_at, n, item FROM plain EXCEPT ALL SELECT id, snowflake_timestamp(id), n, item FROM bare;
+CREATE VIEW v_barrier WITH (security_barrier) AS SELECT id, snowflake_timestamp(id) AS created_at, n, item FROM plain WHERE n % 4 <> 1;
+CREATE VIEW v_barrier_all WITH (security_barrier) AS SELECT * FROM v_all WHERE n % 4 <> 2;
+CREATE VIEW v_in_barrier AS SELECT id, created_at, n, item FROM v_barrier WHERE n > 2;
+CREATE VIEW v_grouped AS SELECT max(id) AS id, max(snowflake_timestamp(id)) AS created_at, n % 10 AS n, min(item) AS item FROM loose GROUP BY n % 10;
+CREATE VIEW v_by_time AS SELECT min(id) AS id, snowflake_timestamp(id) AS created_at, max(n) AS n, min(item) AS item FROM plain GROUP BY snowflake_timestamp(id);
+CREATE VIEW v_distinct AS SELECT DISTINCT ON (item) id, snowflake_timestamp(id) AS created_at, n, item FROM parted ORDER BY item, snowflake_timestamp(id) DESC, id;
+CREATE VIEW v_numbered AS SELECT id, snowflake_timestamp(id) AS created_at, (row_number() OVER (ORDER BY snowflake_timestamp(id), id))::integer AS n, item FROM plain;
+CREATE VIEW v_latest AS SELECT id, snowflake_timestamp(id) AS created_at, n, item FROM plain ORDER BY snowflake_timestamp(id) DESC, id DESC LIMIT 40;
+CREATE VIEW v_joined AS SELECT b.id, snowflake_timestamp(b.id) AS created_at, a.n, a.item FROM plain a LEFT JOIN bare b ON a.n = b.n AND snowflake_timestamp(b.id) < '2026-04-01 00:00+00';
+CREATE VIEW v_coalesced AS SELECT coalesce(a.id, b.id) AS id, snowflake_timestamp(coalesce(a.id, b.id)) AS created_at, coalesce(a.n, b.n) AS n, a.item FROM loose a FULL JOIN bare b ON a.id = b.id;
+CREATE VIEW v_padded AS SELECT a.id, snowflake_timestamp(b.id) AS created_at, a.n, coalesce(b.item, 'none') AS item FROM plain a LEFT JOIN (SELECT id, n, item, 1 AS one FROM bare) b USING (n);
+
+-- functions that are inlined
+CREATE FUNCTION rows_of_plain() RETURNS TABLE (id bigint, created_at timestamptz, n integer, item text) LANGUAGE sql STABLE
+BEGIN ATOMIC SELECT id, snowflake_timestamp(id), n, item FROM plain; END;
+CREATE FUNCTION rows_since(since timestamptz) RETURNS TABLE (id bigint, created_at timestamptz, n integer, item text) LANGUAGE sql STABLE
+BEGIN ATOMIC SELECT id, snowflake_timestamp(id), n, item FROM parted WHERE snowflake_timestamp(id) >= since; END;
+CREATE FUNCTION time_of(id bigint) RETURNS timestamptz LANGUAGE sql STABLE RETURN snowflake_timestamp(id);
+CREATE FUNCTION is_late(at timestamptz, n integer) RETURNS boolean LANGUAGE sql STABLE RETURN at > '2026-03-25 00:00+00' OR n = 3;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO random_reader;
+VACUUM ANALYZE;
+
+/* A statement as it is executed: with values for its parameters $1 and $2, once it is prepared. */
+CREATE FUNCTION prepared(statement text, way text, parameters text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	IF way <> 'generic' THEN
+		RETURN statement;
+	END IF;
+	EXECUTE 'PREPARE random_query (timestamptz, timestamptz) AS ' || statement;
+	RETURN 'EXECUTE random_query ' || parameters;
+END $$;
+
+CREATE FUNCTION unprepare() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	IF EXISTS (SELECT 1 FROM pg_prepared_statements WHERE name = 'random_query') THEN
+		DEALLOCATE random_query;
+	END IF;
+END $$;
+
+/*
+ * The rows of a statement as text, in its order; or the SQLSTATE of its error.  What it changes is
+ * undone, after the rows of the table that it changes have been added.
+ */
+CREATE FUNCTION results(statement text, way text, parameters text, changed text) RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+	result text[] := '{}';
+	line record;
+	lines refcursor;
+	after text[];
+BEGIN
+	BEGIN
+		statement := prepared(statement, way, parameters);
+		IF way = 'backward' THEN
+			OPEN lines SCROLL FOR EXECUTE statement;
+			MOVE LAST FROM lines;
+			MOVE NEXT FROM lines;
+			LOOP
+				FETCH PRIOR FROM lines INTO line;
+				EXIT WHEN NOT FOUND;
+				result := line::text || result;
+			END LOOP;
+			CLOSE lines;
+		ELSIF way = 'inner' THEN
+			EXECUTE format('SELECT array_agg(q::text) FROM (%s) q', statement) INTO result;
+		ELSIF way = 'run' THEN
+			EXECUTE statement;
+		ELSE
+			FOR line IN EXECUTE statement LOOP
+				result := result || line::text;
+			END LOOP;
+		END IF;
+		IF changed <> '' THEN
+			RESET ROLE;
+			EXECUTE format('SELECT array_agg(t::text ORDER BY t::text) FROM %I t', changed) INTO after;
+			result := result || 'after: '::text || after;
+		END IF;
+		RAISE EXCEPTION USING ERRCODE = 'UNDO0';
+	EXCEPTION
+		WHEN SQLSTATE 'UNDO0' THEN NULL;
+		WHEN OTHERS THEN result := ARRAY[SQLSTATE, SQLERRM];
+	END;
+	PERFORM unprepare();
+	RETURN coalesce(result, '{}');
+END $$;
+
+CREATE FUNCTION plan_of(statement text, way text, parameters text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text := '';
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || prepared(statement, way, parameters) LOOP
+		result := result || line || E'\n';
+	END LOOP;
+	PERFORM unprepare();
+	RETURN result;
+EXCEPTION
+	WHEN OTHERS THEN
+		PERFORM unprepare();
+		RETURN SQLSTATE;
+END $$;
+
+/* The first columns of a row, as text: the sort keys, which the statement has as one array. */
+CREATE FUNCTION keys(line text) RETURNS text LANGUAGE sql IMMUTABLE
+RETURN substring(line FROM '\{[^}]*\}');
+
+/*
+ * Compares a statement with and without pushdown.  Rows are compared in any order, and sort keys
+ * in theirs; of a statement that leaves open which rows LIMIT takes, only sort keys.
+ */
+CREATE TABLE outcomes (number integer, statement text, way text, rows integer, failed text, rewritten boolean, same boolean);
+GRANT ALL ON outcomes TO random_reader;
+
+CREATE PROCEDURE compare(number integer, statement text, way text, parameters text, ordered boolean, open_limit boolean, changed text, as_role text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	got_on text[];
+	got_off text[];
+	plan_on text;
+	plan_off text;
+	same boolean;
+BEGIN
+	PERFORM set_config('role', as_role, true);
+	PERFORM set_config('snowflake.enable_timestamp_pushdown', 'on', true);
+	plan_on := plan_of(statement, way, parameters);
+	got_on := results(statement, way, parameters, changed);
+	PERFORM set_config('role', as_role, true);
+	PERFORM set_config('snowflake.enable_timestamp_pushdown', 'off', true);
+	plan_off := plan_of(statement, way, parameters);
+	got_off := results(statement, way, parameters, changed);
+	RESET ROLE;
+	same := (open_limit OR ARRAY(SELECT l FROM unnest(got_on) l ORDER BY l) = ARRAY(SELECT l FROM unnest(got_off) l ORDER BY l))
+		AND (NOT ordered OR ARRAY(SELECT keys(l) FROM unnest(got_on) WITH ORDINALITY u (l, o) ORDER BY o)
+			= ARRAY(SELECT keys(l) FROM unnest(got_off) WITH ORDINALITY u (l, o) ORDER BY o));
+	INSERT INTO outcomes VALUES (number, statement, way, cardinality(got_off), CASE WHEN got_off[1] ~ '^[0-9A-Z]{5}$' THEN got_off[1] || ' ' || got_off[2] END, plan_on <> plan_off, same);
+	IF NOT same THEN
+		RAISE WARNING E'query % differs (%, as %):\n%\nwith pushdown: %\n%\nwithout: %\n%', number, way, as_role, statement, got_on, plan_on, got_off, plan_off;
+	END IF;
+END $$;
