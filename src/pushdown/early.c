@@ -47,7 +47,23 @@ is_kept_apart(const RangeTblEntry *entry)
 	return entry->security_barrier || entry->subquery->setOperations != NULL;
 }
 
-/* Whether a query has such subqueries in its range table, at any depth. */
+/* Whether a query has nothing but relations in its range table, as most have. */
+static inline bool
+has_relations_only(const Query *query)
+{
+	ListCell   *cell;
+
+	foreach(cell, query->rtable)
+	{
+		RTEKind		kind = ((RangeTblEntry *) lfirst(cell))->rtekind;
+
+		if (kind == RTE_SUBQUERY || kind == RTE_CTE)
+			return false;
+	}
+	return true;
+}
+
+/* Whether a query has subqueries that are kept apart in its range table, at any depth. */
 static bool
 has_part_kept_apart(const Query *query)
 {
@@ -217,32 +233,49 @@ rewrite_queries(Node *node, void *context)
 	return query_tree_walker(level.query, rewrite_queries, &inner, 0);
 }
 
-/* Whether a query has to be rewritten here. */
-static bool
-is_early(Query *query)
+/* The query with its conditions replaced, which is a copy if it has any to be replaced. */
+static Query *
+rewritten(Query *query, bool *depends_on_role)
 {
 	SfFunctionLookups lookups = {0};
+	RewriteContext context = {.depends_on_role = depends_on_role};
 
-	return sf_enable_timestamp_pushdown && (citus_is_loaded || has_part_kept_apart(query)) &&
-		mentions_time((Node *) query, &lookups);
+	if (!mentions_time((Node *) query, &lookups))
+		return query;
+	query = copyObject(query);
+	rewrite_queries((Node *) query, &context);
+	return query;
 }
 
 static PlannedStmt *
-plan_query(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+plan(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+{
+	return (prev_planner ? prev_planner : standard_planner)
+		(query, query_string, cursor_options, parameters);
+}
+
+static PlannedStmt *
+plan_rewritten(Query *query, const char *query_string, int cursor_options,
+			   ParamListInfo parameters)
 {
 	bool		depends_on_role = false;
-	RewriteContext context = {.depends_on_role = &depends_on_role};
-	PlannedStmt *plan;
+	PlannedStmt *planned;
 
-	if (is_early(query))
-	{
-		query = copyObject(query);
-		rewrite_queries((Node *) query, &context);
-	}
-	plan = (prev_planner ? prev_planner : standard_planner)
-		(query, query_string, cursor_options, parameters);
-	plan->dependsOnRole = plan->dependsOnRole || depends_on_role;
-	return plan;
+	query = rewritten(query, &depends_on_role);
+	planned = plan(query, query_string, cursor_options, parameters);
+	planned->dependsOnRole = planned->dependsOnRole || depends_on_role;
+	return planned;
+}
+
+/* The planner hook, which does as little as possible for most queries. */
+static PlannedStmt *
+plan_query(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+{
+	if (has_relations_only(query) && !citus_is_loaded)
+		return plan(query, query_string, cursor_options, parameters);
+	if (sf_enable_timestamp_pushdown && (citus_is_loaded || has_part_kept_apart(query)))
+		return plan_rewritten(query, query_string, cursor_options, parameters);
+	return plan(query, query_string, cursor_options, parameters);
 }
 
 /* Its settings are known, and not merely names in the configuration. */

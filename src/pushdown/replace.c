@@ -224,6 +224,27 @@ replace_null_test(SfPass *pass, NullTest *test)
 	return (Expr *) result;
 }
 
+/* AND and OR, in which the planner expects none of the same kind as an argument. */
+static Expr *
+replace_in_boolean(SfPass *pass, BoolExpr *expression)
+{
+	List	   *arguments = NIL;
+	ListCell   *cell;
+
+	if (expression->boolop == AND_EXPR)
+		return make_andclause(sf_replace_in_list(pass, expression->args));
+	if (expression->boolop == NOT_EXPR)
+		return NULL;
+	foreach(cell, expression->args)
+	{
+		Node	   *argument = sf_replace_in_condition(pass, lfirst(cell));
+
+		arguments = is_orclause(argument) ?
+			list_concat(arguments, ((BoolExpr *) argument)->args) : lappend(arguments, argument);
+	}
+	return make_orclause(arguments);
+}
+
 static Node *
 replace(Node *node, void *context)
 {
@@ -244,9 +265,7 @@ replace(Node *node, void *context)
 			replaced = replace_null_test(pass, (NullTest *) node);
 			break;
 		case T_BoolExpr:
-			if (is_andclause(node))
-				return (Node *) make_andclause(sf_replace_in_list(pass,
-																  ((BoolExpr *) node)->args));
+			replaced = replace_in_boolean(pass, (BoolExpr *) node);
 			break;
 		case T_SubLink:			/* their queries are planned on their own */
 		case T_SubPlan:
