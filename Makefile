@@ -35,6 +35,8 @@ SHLIB_LINK = $(libpq)
 
 REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions retention adopt feed registry sno sno_estimates sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions drop_partitions adopt_waits horizon
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_views pushdown_results generator stats settings permissions partitions adopt registry sno sno_estimates sno_generator sno_pushdown errors
+ISOLATION = sessions create_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
