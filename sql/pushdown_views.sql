@@ -85,7 +85,9 @@ EXPLAIN (COSTS OFF) SELECT * FROM dated_events ORDER BY created_at DESC LIMIT 10
 -- ORDER BY the time: in the order of the key
 EXPLAIN (COSTS OFF) SELECT * FROM dated ORDER BY created_at DESC LIMIT 10;
 EXPLAIN (COSTS OFF) SELECT item FROM keyless ORDER BY created_at LIMIT 10;
-EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE (created_at, id) < ('2026-02-01', 2017749737272246272) ORDER BY created_at DESC, id DESC LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE (created_at, id) < ('2026-02-01', 2017749737272246273) ORDER BY created_at DESC, id DESC LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE (created_at, id) >= ('2026-02-01 00:00:00.001', 2017749737272246273) ORDER BY created_at, id LIMIT 10;
+SELECT id, item FROM dated WHERE (created_at, id) < ('2026-02-11 15:00:00+00', 2021600108344250371) ORDER BY created_at DESC, id DESC LIMIT 2;
 SELECT id, created_at, item FROM dated ORDER BY created_at DESC LIMIT 3;
 SELECT item FROM keyless ORDER BY created_at LIMIT 1 OFFSET 2999;
 SELECT ARRAY(SELECT item FROM keyless ORDER BY created_at DESC LIMIT 2);

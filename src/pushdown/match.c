@@ -18,6 +18,7 @@
 #include "utils/typcache.h"
 
 #include "pushdown/match.h"
+#include "functions/sno_type.h"
 #include "state/shared.h"
 
 /* Lists of constants that are longer are left to hashing. */
@@ -226,4 +227,55 @@ sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, Lis
 	comparison->id_type = exprType((Node *) comparison->call.id);
 	*instants = constants_of(array);
 	return *instants != NIL && layout_of_call(comparison);
+}
+
+/* Whether a constant is an ID of a comparison, and its time is the constant instant. */
+static bool
+is_at_instant(const SfComparison *comparison, Const *id)
+{
+	TimestampTz instant = DatumGetTimestampTz(((Const *) comparison->instant)->constvalue);
+	int64		number;
+
+	if (comparison->call.is_sno)
+		return sf_sno_instant(DatumGetSno(id->constvalue)) == instant;
+	number = DatumGetInt64(id->constvalue);
+	return number >= 0 && sf_layout_holds(&comparison->layout, number) &&
+		sf_layout_instant(&comparison->layout, number) == instant;
+}
+
+static bool
+is_constant(Node *node, Oid type)
+{
+	return IsA(node, Const) && !((Const *) node)->constisnull &&
+		((Const *) node)->consttype == type;
+}
+
+/* Whether the operators of a comparison of rows are those that times and IDs are sorted by. */
+static bool
+has_default_operators(RowCompareExpr *row, Oid id_type)
+{
+	Oid			family = lookup_type_cache(id_type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	int			strategy;
+	Oid			types[2];
+
+	return strategy_of(linitial_oid(row->opnos), &strategy, types) &&
+		op_in_opfamily(lsecond_oid(row->opnos), family);
+}
+
+bool
+sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call)
+{
+	SfComparison comparison;
+	Const	   *id;
+
+	if (list_length(row->largs) != 2 || !sf_match_call(pass, linitial(row->largs), call) ||
+		!equal(lsecond(row->largs), call->id))
+		return false;
+	id = lsecond(row->rargs);
+	comparison.call = *call;
+	comparison.instant = linitial(row->rargs);
+	return is_constant(comparison.instant, TIMESTAMPTZOID) &&
+		is_constant((Node *) id, exprType((Node *) call->id)) &&
+		has_default_operators(row, id->consttype) &&
+		layout_of_call(&comparison) && is_at_instant(&comparison, id);
 }

@@ -67,4 +67,11 @@ extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *co
 extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison,
 						 List **instants);
 
+/*
+ * Whether (time of an ID, ID) is compared with two constants of which the second is an ID whose
+ * time is the first.  So a page begins where the previous one ended.  If so, the comparison is
+ * that of the ID with the second constant, by the operator of the second columns.
+ */
+extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call);
+
 #endif							/* SF_MATCH_H */

@@ -14,6 +14,7 @@
  *		snowflake_timestamp(id) =  t		id >= b(t) AND id < b(t')
  *		snowflake_timestamp(id) IN (t, u)	one range or the other
  *		snowflake_timestamp(id) IS NULL		id IS NULL, and so IS NOT NULL
+ *		(snowflake_timestamp(id), id) < (t, i)	id < i, if t is the time of i
  *
  * Comparisons of sno_timestamp(id) are replaced in the same way, with sno_boundary(t).  If
  * t is a constant, the bound is a constant.  Otherwise the bound is a call of the immutable
@@ -224,6 +225,22 @@ replace_null_test(SfPass *pass, NullTest *test)
 	return (Expr *) result;
 }
 
+/* The same for (time, ID) < (instant, ID), and so on: the IDs alone are compared. */
+static Expr *
+replace_row(SfPass *pass, RowCompareExpr *row)
+{
+	SfTimeCall	call;
+	OpExpr	   *result;
+
+	if (!sf_match_row(pass, row, &call))
+		return NULL;
+	result = (OpExpr *) make_opclause(lsecond_oid(row->opnos), BOOLOID, false,
+									  copyObject(lsecond(row->largs)),
+									  copyObject(lsecond(row->rargs)), InvalidOid, InvalidOid);
+	set_opfuncid(result);
+	return (Expr *) result;
+}
+
 /* AND and OR, in which the planner expects none of the same kind as an argument. */
 static Expr *
 replace_in_boolean(SfPass *pass, BoolExpr *expression)
@@ -263,6 +280,9 @@ replace(Node *node, void *context)
 			break;
 		case T_NullTest:
 			replaced = replace_null_test(pass, (NullTest *) node);
+			break;
+		case T_RowCompareExpr:
+			replaced = replace_row(pass, (RowCompareExpr *) node);
 			break;
 		case T_BoolExpr:
 			replaced = replace_in_boolean(pass, (BoolExpr *) node);
