@@ -1,5 +1,5 @@
 # Pushdown beyond one server and one session: conditions that postgres_fdw sends
-# to another server, and a library that is loaded late, whose layout may change.
+# to another server, a library that is loaded late, whose layout may change, and one beside Citus.
 use strict;
 use warnings;
 
@@ -16,8 +16,10 @@ $server->init;
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY)');
 
-# Not preloaded: from the first query after the load.
+# Not preloaded: from the first query of a session, which loads the library while it is planned, and
+# from the first after the load.
 my $plan = "EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'";
+like($server->safe_psql('postgres', $plan), qr/id < '2006515713438646272'/, 'the first query of a session is pushed down');
 like($server->safe_psql('postgres', "LOAD 'snowflake'; $plan"), qr/id < '2006515713438646272'/, 'loaded late, it pushes down');
 
 # A plan that was made for one layout is not used with another.  Before 17 the layout
@@ -51,5 +53,25 @@ SQL
 		qr/Remote SQL: SELECT id FROM public.far WHERE \(\(id < $boundary\::bigint\)\)/, 'postgres_fdw sends the condition');
 }
 $server->stop;
+
+# Citus plans queries as they were written, so that it is given them with the conditions replaced;
+# this is so only where its settings are known.
+my $citus = "$scratch/citus.so";
+chomp(my $headers = `pg_config --includedir-server`);
+system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $citus, "$FindBin::RealBin/lib/citus.c");
+
+my $delete = "DELETE FROM orders WHERE snowflake_timestamp(id) < now()";
+my $beside = snowflake_server('beside', 'snowflake.machine_id = 1', "shared_preload_libraries = '$citus, snowflake'");
+$beside->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY)');
+my ($status, $stdout, $stderr) = $beside->psql('postgres', $delete);
+is($stderr, '', 'Citus is given conditions on the ID');
+($status, $stdout, $stderr) = $beside->psql('postgres', "SET snowflake.enable_timestamp_pushdown = off; $delete");
+like($stderr, qr/the query calls/, 'and is not with pushdown off');
+my $of_function = "EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1::bigint, 2) AS g (id) WHERE snowflake_timestamp(id) < '2026-01-01'";
+like($beside->safe_psql('postgres', $of_function), qr/id < '2006515713438646272'/, 'with Citus all conditions are replaced before planning');
+$beside->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\ncitus.shard_count = 8");
+$beside->restart;
+like($beside->safe_psql('postgres', $of_function), qr/snowflake_timestamp\(id\) </, 'and not because the configuration names a setting of Citus');
+$beside->stop;
 
 done_testing();

@@ -1,0 +1,54 @@
+/*
+ * citus.c
+ *	  A library that looks like Citus to others: it has its settings, and a planner hook
+ *	  that tells which queries call snowflake_timestamp() when it sees them.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/planner.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static planner_hook_type prev_planner = NULL;
+static int	shard_count = 32;
+
+static bool
+calls_timestamp(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, calls_timestamp, context, 0);
+	if (IsA(node, FuncExpr))
+	{
+		char	   *name = get_func_name(((FuncExpr *) node)->funcid);
+
+		if (name && strcmp(name, "snowflake_timestamp") == 0)
+			return true;
+	}
+	return expression_tree_walker(node, calls_timestamp, context);
+}
+
+static PlannedStmt *
+plan(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+{
+	if (calls_timestamp((Node *) query, NULL))
+		ereport(NOTICE, errmsg("the query calls snowflake_timestamp()"));
+	return (prev_planner ? prev_planner : standard_planner)
+		(query, query_string, cursor_options, parameters);
+}
+
+void
+_PG_init(void)
+{
+	DefineCustomIntVariable("citus.shard_count", "Sets the number of shards.", NULL,
+							&shard_count, 32, 1, 64000, PGC_USERSET, 0, NULL, NULL, NULL);
+	prev_planner = planner_hook;
+	planner_hook = plan;
+}
