@@ -58,7 +58,7 @@ check_layout(char **newval, void **extra, GucSource source)
 }
 
 /*
- * Plans can contain the layout (pushdown/pushdown.c), so they are made again if it
+ * Plans can contain the layout (pushdown/replace.c), so they are made again if it
  * changes.  It can change only as long as shared memory does not fix it.
  */
 static void
