@@ -178,6 +178,15 @@ CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (MINVALUE) TO ('2026-0
 CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM ('2026-01-01') TO (MAXVALUE);
 EXPLAIN (COSTS OFF) SELECT * FROM parted WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 
+-- a parent with an index on the time, whose children have one too
+CREATE TABLE ancestor (id bigint PRIMARY KEY);
+CREATE INDEX ON ancestor (snowflake_timestamp(id, 'twitter'));
+CREATE TABLE descendant () INHERITS (ancestor);
+CREATE INDEX ON descendant (snowflake_timestamp(id, 'twitter'));
+EXPLAIN (COSTS OFF) SELECT * FROM ancestor WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT id FROM ONLY ancestor WHERE snowflake_timestamp(id) < '2026-01-02';
+DROP TABLE ancestor CASCADE;
+
 -- partitions by the ID are pruned: by constants when planning, by others at start
 CREATE TABLE events (id bigint) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE events_%s PARTITION OF events FOR VALUES FROM (%s) TO (%s)', m,

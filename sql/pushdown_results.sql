@@ -83,6 +83,53 @@ FROM results a JOIN results b USING (id_column, name, operator)
 WHERE a.pushdown = 'on' AND b.pushdown = 'off'
 GROUP BY name, id_column ORDER BY name, id_column;
 
-DROP TABLE tested, ids, instants, results;
-DROP FUNCTION count_holds, count_holds_constant;
+-- The other forms, through a column of a subquery; sorted rows, and the ends.
+CREATE FUNCTION count_forms(layout text, definition text, form text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text := '';
+	instant timestamptz;
+	id bigint;
+	holds text;
+BEGIN
+	CREATE TEMP TABLE layout_ids AS SELECT ids.id FROM ids WHERE name = layout;
+	FOR instant, id IN SELECT i.at, (SELECT ids.id FROM ids WHERE ids.name = layout ORDER BY hashint8(ids.id # extract(epoch FROM i.at)::bigint) LIMIT 1)
+		FROM instants i WHERE i.name = layout AND i.at BETWEEN '2000-01-01' AND '200000-01-01' ORDER BY at DESC LIMIT 20
+	LOOP
+		EXECUTE 'WITH dated AS NOT MATERIALIZED (SELECT id, snowflake_timestamp(id, $1) AS at FROM layout_ids) '
+			|| replace(replace(form, ':at', quote_literal(instant) || '::timestamptz'), ':id', quote_literal(id) || '::bigint') INTO holds
+			USING definition;
+		result := result || coalesce(holds, '-') || ',';
+	END LOOP;
+	DROP TABLE layout_ids;
+	RETURN result;
+END $$;
+
+CREATE TABLE forms AS
+SELECT number, replace(form, ':rows', 'count(*) || '' '' || coalesce(sum(hashint8(id)::bigint), 0) FROM dated WHERE') AS form
+FROM unnest(ARRAY[
+	'SELECT :rows at IN (:at, :at + interval ''1 us'', snowflake_timestamp(:id, $1))',
+	'SELECT :rows NOT at IN (:at, snowflake_timestamp(:id, $1)) OR at IS NULL',
+	'SELECT :rows at IS NOT NULL AND at < :at',
+	'SELECT :rows (snowflake_decode(id, $1)).created_at >= :at',
+	'SELECT :rows (at, id) < (snowflake_timestamp(:id, $1), :id)',
+	'SELECT :rows (at, id) >= (snowflake_timestamp(:id, $1), :id)',
+	'SELECT :rows (at, id) > (:at, :id)',
+	'SELECT string_agg(at::text, '' '') FROM (SELECT at FROM dated WHERE at <= :at ORDER BY at DESC LIMIT 20) d',
+	'SELECT string_agg(id::text, '' '') FROM (SELECT id FROM dated WHERE at > :at ORDER BY at, id LIMIT 20) d',
+	'SELECT min(at) || '' '' || max(at) FROM dated WHERE at < :at']) WITH ORDINALITY f (form, number);
+
+RESET snowflake.enable_timestamp_pushdown;
+CREATE TABLE form_results AS SELECT 'on' AS pushdown, name, number, count_forms(name, definition, form) AS holds FROM tested, forms;
+SET snowflake.enable_timestamp_pushdown = off;
+INSERT INTO form_results SELECT 'off', name, number, count_forms(name, definition, form) FROM tested, forms;
+RESET snowflake.enable_timestamp_pushdown;
+
+SELECT number, count(*) AS layouts, count(*) FILTER (WHERE a.holds = b.holds) AS same,
+       count(*) FILTER (WHERE length(a.holds) > 60) AS holds
+FROM form_results a JOIN form_results b USING (name, number)
+WHERE a.pushdown = 'on' AND b.pushdown = 'off'
+GROUP BY number ORDER BY number;
+
+DROP TABLE tested, ids, instants, results, forms, form_results;
+DROP FUNCTION count_holds, count_holds_constant, count_forms;
 DROP DOMAIN number, positive;

@@ -53,6 +53,20 @@ EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE snowflake_between(id, '2026-02-01'
 EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE snowflake_between(id, now() - interval '1 day', now());
 EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE id < snowflake_boundary('2026-02-01') AND id >= snowflake_boundary('2026-02-01', 'discord');
 
+-- left alone: long lists
+CREATE FUNCTION pushed(instants integer) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	instant_list text := (SELECT string_agg(quote_literal(timestamptz '2026-01-01' + n * interval '1 hour'), ', ') FROM generate_series(1, instants) n);
+	plan jsonb;
+BEGIN
+	EXECUTE format('EXPLAIN (FORMAT JSON) SELECT * FROM dated WHERE created_at IN (%s)', instant_list) INTO plan;
+	RETURN plan::text LIKE '%Index Cond%';
+END $$;
+SET enable_bitmapscan = on;
+SELECT pushed(100), pushed(101);
+SET enable_bitmapscan = off;
+DROP FUNCTION pushed;
+
 -- left alone: comparisons with the same row
 EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE created_at < timestamptz '2026-01-01' + customer * interval '1 day';
 
@@ -72,6 +86,23 @@ CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM dated WHERE custome
 EXPLAIN (COSTS OFF) SELECT * FROM barrier WHERE created_at >= '2026-02-01';
 EXPLAIN (COSTS OFF) SELECT * FROM barrier WHERE snowflake_timestamp(id) >= '2026-02-01';
 EXPLAIN (COSTS OFF) WITH c AS (SELECT * FROM barrier) SELECT * FROM (SELECT id AS key FROM c) s WHERE snowflake_timestamp(key) >= '2026-02-01';
+
+-- row-level security of a table in a UNION ALL: conditions on IDs are evaluated with its policy, others after it
+CREATE ROLE regress_snowflake_reader;
+CREATE FUNCTION leak(bigint) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', $1; RETURN true; END $$;
+CREATE TABLE secrets (id bigint PRIMARY KEY, owner name);
+INSERT INTO secrets VALUES (snowflake_encode('2026-01-01', 1, 1), 'regress_snowflake_reader'), (snowflake_encode('2026-01-01', 1, 2), 'postgres');
+ALTER TABLE secrets ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON secrets USING (owner = current_user);
+GRANT SELECT ON secrets, orders TO regress_snowflake_reader;
+SET ROLE regress_snowflake_reader;
+EXPLAIN (COSTS OFF) SELECT * FROM (SELECT id, snowflake_timestamp(id) AS created_at FROM secrets UNION ALL SELECT id, snowflake_timestamp(id) FROM orders) u WHERE created_at < '2026-01-01 00:01' AND leak(id);
+SELECT count(*) FROM (SELECT id, snowflake_timestamp(id) AS created_at FROM secrets UNION ALL SELECT id, snowflake_timestamp(id) FROM orders) u WHERE created_at < '2026-01-01 00:01' AND leak(id);
+RESET ROLE;
+DROP TABLE secrets;
+DROP FUNCTION leak;
+DROP OWNED BY regress_snowflake_reader;
+DROP ROLE regress_snowflake_reader;
 
 -- partitions are pruned through a view
 CREATE TABLE events (id bigint, item text) PARTITION BY RANGE (id);
@@ -172,6 +203,18 @@ SELECT max(snowflake_timestamp(id)) FROM orders;
 EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE id > snowflake_boundary('2026-01-01');
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_timestamp(bigint, text), snowflake_boundary(timestamptz) TO PUBLIC;
+-- a bound that is a call needs the functions that it calls
+REVOKE EXECUTE ON FUNCTION snowflake_boundary(timestamptz, text) FROM PUBLIC;
+SET ROLE regress_snowflake_reader;
+EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE snowflake_timestamp(id) < now();
+EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_boundary(timestamptz, text) TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_next_instant(timestamptz) FROM PUBLIC;
+SET ROLE regress_snowflake_reader;
+EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE snowflake_timestamp(id) <= now();
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_next_instant(timestamptz) TO PUBLIC;
 
 DROP TABLE orders, refunds, events CASCADE;
 DROP FUNCTION sorts, reads_all;

@@ -13,6 +13,15 @@ EXPLAIN (COSTS OFF) SELECT * FROM events WHERE '2010-01-02' > sno_timestamp(id);
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) = '2026-06-01 00:00:00.008';
 EXPLAIN (COSTS OFF) SELECT * FROM events WHERE sno_timestamp(id) > now() + interval '50 years';
 
+-- through a view: the latest rows, pages, the least and the greatest time
+CREATE VIEW dated_events AS SELECT sno_timestamp(id) AS created_at, id, n FROM events;
+EXPLAIN (COSTS OFF) SELECT * FROM dated_events WHERE created_at < '2026-06-01' ORDER BY created_at DESC LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT * FROM dated_events WHERE (created_at, id) > ('2027-02-21 15:00:00', sno_encode('2027-02-21 15:00:00', 15, 1, 9999)) ORDER BY created_at, id;
+EXPLAIN (COSTS OFF) SELECT * FROM dated_events WHERE (sno_decode(id)).created_at IN ('2026-06-01 00:00:00.008');
+SELECT n FROM dated_events ORDER BY created_at DESC NULLS LAST LIMIT 3;
+SELECT min(created_at), max(created_at) FROM dated_events;
+DROP VIEW dated_events;
+
 -- a column of a domain over a domain over sno
 CREATE DOMAIN event_number AS sno;
 CREATE DOMAIN late_event_number AS event_number;
