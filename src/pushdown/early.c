@@ -25,6 +25,7 @@
 #include "utils/guc.h"
 
 #include "pushdown/early.h"
+#include "compat.h"
 #include "pushdown/exempt.h"
 #include "pushdown/match.h"
 #include "pushdown/replace.h"
@@ -47,20 +48,18 @@ is_kept_apart(const RangeTblEntry *entry)
 	return entry->security_barrier || entry->subquery->setOperations != NULL;
 }
 
-/* Whether a query has nothing but relations in its range table, as most have. */
+/* Whether a query has no subqueries in its range table, as most have none. */
 static inline bool
-has_relations_only(const Query *query)
+has_no_subquery(const Query *query)
 {
 	ListCell   *cell;
 
 	foreach(cell, query->rtable)
 	{
-		RTEKind		kind = ((RangeTblEntry *) lfirst(cell))->rtekind;
-
-		if (kind == RTE_SUBQUERY || kind == RTE_CTE)
+		if (((RangeTblEntry *) lfirst(cell))->rtekind == RTE_SUBQUERY)
 			return false;
 	}
-	return true;
+	return query->cteList == NIL;
 }
 
 /* Whether a query has subqueries that are kept apart in its range table, at any depth. */
@@ -248,34 +247,32 @@ rewritten(Query *query, bool *depends_on_role)
 }
 
 static PlannedStmt *
-plan(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+plan(SF_PLANNER_HOOK_ARGS)
 {
-	return (prev_planner ? prev_planner : standard_planner)
-		(query, query_string, cursor_options, parameters);
+	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
 
 static PlannedStmt *
-plan_rewritten(Query *query, const char *query_string, int cursor_options,
-			   ParamListInfo parameters)
+plan_rewritten(SF_PLANNER_HOOK_ARGS)
 {
 	bool		depends_on_role = false;
 	PlannedStmt *planned;
 
 	query = rewritten(query, &depends_on_role);
-	planned = plan(query, query_string, cursor_options, parameters);
+	planned = plan(SF_PLANNER_HOOK_PASS);
 	planned->dependsOnRole = planned->dependsOnRole || depends_on_role;
 	return planned;
 }
 
 /* The planner hook, which does as little as possible for most queries. */
 static PlannedStmt *
-plan_query(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+plan_query(SF_PLANNER_HOOK_ARGS)
 {
-	if (has_relations_only(query) && !citus_is_loaded)
-		return plan(query, query_string, cursor_options, parameters);
+	if (has_no_subquery(query) && !citus_is_loaded)
+		return plan(SF_PLANNER_HOOK_PASS);
 	if (sf_enable_timestamp_pushdown && (citus_is_loaded || has_part_kept_apart(query)))
-		return plan_rewritten(query, query_string, cursor_options, parameters);
-	return plan(query, query_string, cursor_options, parameters);
+		return plan_rewritten(SF_PLANNER_HOOK_PASS);
+	return plan(SF_PLANNER_HOOK_PASS);
 }
 
 /* Its settings are known, and not merely names in the configuration. */
