@@ -26,17 +26,15 @@ OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/c
 	src/generator/overflow.o src/generator/wait.o src/guc.o src/log_limit.o src/pushdown/append.o \
 	src/pushdown/call.o src/pushdown/early.o src/pushdown/exempt.o src/pushdown/match.o \
 	src/pushdown/pushdown.o src/pushdown/replace.o src/pushdown/sort.o src/pushdown/support.o \
-	src/registry/client.o src/registry/worker.o \
-	src/settings.o src/snowflake.o src/state/change.o src/state/durable_state.o \
-	src/state/generator_state.o src/state/horizon.o src/state/lease.o src/state/origin.o src/state/postmaster_memory.o src/state/prepared.o \
-	src/state/reservation.o src/state/returned.o src/state/shared.o src/wait_event.o
+	src/registry/client.o src/registry/worker.o src/settings.o src/snowflake.o src/state/change.o \
+	src/state/durable_state.o src/state/generator_state.o src/state/horizon.o src/state/lease.o \
+	src/state/origin.o src/state/postmaster_memory.o src/state/prepared.o src/state/reservation.o \
+	src/state/returned.o src/state/shared.o src/wait_event.o
 PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
 SHLIB_LINK = $(libpq)
 
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_results generator stats settings permissions partitions retention adopt feed registry sno sno_estimates sno_generator sno_pushdown errors
+REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_views pushdown_results generator stats settings permissions partitions retention adopt feed registry sno sno_estimates sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions drop_partitions adopt_waits horizon
-REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_views pushdown_results generator stats settings permissions partitions adopt registry sno sno_estimates sno_generator sno_pushdown errors
-ISOLATION = sessions create_partitions adopt_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
