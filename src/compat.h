@@ -17,9 +17,12 @@
 #include "replication/origin.h"
 #include "replication/slot.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
+#include "utils/date.h"
 #include "utils/guc.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -45,6 +48,12 @@
 #define sf_soft_error(fcinfo, result, ...) ereturn((fcinfo)->context, (result), __VA_ARGS__)
 #else
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
+#endif
+
+/* 19 changed a letter. */
+#if PG_VERSION_NUM < 190000
+typedef RepOriginId ReplOriginId;
+#define InvalidReplOriginId InvalidRepOriginId
 #endif
 
 /* pg_noreturn, before the declaration of a function that does not return, exists since 18. */
@@ -125,12 +134,28 @@ sf_guc_malloc(size_t size)
 
 /*
  * Shared memory that one session makes and all others find by its name.  When it is made,
- * fill is called under a lock.  Returns NULL before 17, which does not support this.
+ * fill is called under a lock.  If fill raises an error, 19 calls it again in the next session;
+ * 17 and 18 may not, so there it must raise none.  Returns NULL before 17, which does not support
+ * this.
  */
-static inline void *
-sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
+typedef void (*SfFill) (void *memory);
+
+#if PG_VERSION_NUM >= 190000
+static inline void
+sf_call_fill(void *memory, void *fill)
 {
-#if PG_VERSION_NUM >= 170000
+	(*(SfFill *) fill) (memory);
+}
+#endif
+
+static inline void *
+sf_named_segment(const char *name, size_t size, SfFill fill)
+{
+#if PG_VERSION_NUM >= 190000
+	bool		found;
+
+	return GetNamedDSMSegment(name, size, sf_call_fill, &found, &fill);
+#elif PG_VERSION_NUM >= 170000
 	bool		found;
 
 	return GetNamedDSMSegment(name, size, fill, &found);
@@ -138,6 +163,79 @@ sf_named_segment(const char *name, size_t size, void (*fill) (void *memory))
 	return NULL;
 #endif
 }
+
+/*
+ * A new tranche of lightweight locks.  19 registers its name for all processes; before, each
+ * process does that (sf_attach_tranche).  Raises an error in 19 if no tranche is left.
+ */
+static inline int
+sf_new_tranche(const char *name)
+{
+#if PG_VERSION_NUM >= 190000
+	return LWLockNewTrancheId(name);
+#else
+	return LWLockNewTrancheId();
+#endif
+}
+
+static inline void
+sf_attach_tranche(int tranche, const char *name)
+{
+#if PG_VERSION_NUM < 190000
+	LWLockRegisterTranche(tranche, name);
+#endif
+}
+
+/* Whether a constant can be converted to timestamptz without an overflow. */
+#if PG_VERSION_NUM >= 190000
+static inline bool
+sf_date_fits(DateADT date)
+{
+	ErrorSaveContext overflow = {.type = T_ErrorSaveContext};
+
+	date2timestamptz_safe(date, (Node *) &overflow);
+	return !overflow.error_occurred;
+}
+
+static inline bool
+sf_timestamp_fits(Timestamp timestamp)
+{
+	ErrorSaveContext overflow = {.type = T_ErrorSaveContext};
+
+	timestamp2timestamptz_safe(timestamp, (Node *) &overflow);
+	return !overflow.error_occurred;
+}
+#else
+static inline bool
+sf_date_fits(DateADT date)
+{
+	int			overflow = 0;
+
+	date2timestamptz_opt_overflow(date, &overflow);
+	return overflow == 0;
+}
+
+static inline bool
+sf_timestamp_fits(Timestamp timestamp)
+{
+	int			overflow = 0;
+
+	timestamp2timestamptz_opt_overflow(timestamp, &overflow);
+	return overflow == 0;
+}
+#endif
+
+/* 19 tells the planner for which EXPLAIN it plans. */
+#if PG_VERSION_NUM >= 190000
+#define SF_PLANNER_ARGUMENTS \
+	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters, \
+	ExplainState *explain
+#define SF_PLANNER_PASS		query, query_string, cursor_options, parameters, explain
+#else
+#define SF_PLANNER_ARGUMENTS \
+	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters
+#define SF_PLANNER_PASS		query, query_string, cursor_options, parameters
+#endif
 
 /* The limit on replication origins with progress is a setting of its own since 18. */
 #if PG_VERSION_NUM >= 180000

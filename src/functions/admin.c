@@ -116,7 +116,7 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 	TimestampTz instant;
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator = &shared->generators[kind];
-	RepOriginId origin;
+	ReplOriginId origin;
 	SfFloorChange change;
 	int64		horizon;
 

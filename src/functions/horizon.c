@@ -17,6 +17,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/tuplestore.h"
 
 #include "compat.h"
 #include "functions/result_row.h"

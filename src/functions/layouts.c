@@ -8,6 +8,7 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "core/layout.h"
 #include "functions/interval.h"

@@ -462,7 +462,7 @@ sf_await_open(SfShared *shared, SfGeneratorKind kind)
 bool
 sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
 {
-	if (sf_generator_origin(&shared->generators[SF_GENERATOR_BIGINT]) == InvalidRepOriginId)
+	if (sf_generator_origin(&shared->generators[SF_GENERATOR_BIGINT]) == InvalidReplOriginId)
 		(void) sf_await_open(shared, SF_GENERATOR_BIGINT);
 	pg_read_barrier();			/* pairs with the one in open_locked */
 	register_callback();

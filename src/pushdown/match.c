@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
@@ -79,16 +80,16 @@ static Node *
 as_timestamptz(Node *other, Oid type)
 {
 	Const	   *constant = IsA(other, Const) ? (Const *) other : NULL;
-	int			overflow = 0;
+	bool		fits = true;
 	Oid			cast;
 
 	if (type == TIMESTAMPTZOID)
 		return other;
 	if (constant && type == DATEOID)
-		date2timestamptz_opt_overflow(DatumGetDateADT(constant->constvalue), &overflow);
+		fits = sf_date_fits(DatumGetDateADT(constant->constvalue));
 	else if (constant && type == TIMESTAMPOID)
-		timestamp2timestamptz_opt_overflow(DatumGetTimestamp(constant->constvalue), &overflow);
-	if (overflow != 0 ||
+		fits = sf_timestamp_fits(DatumGetTimestamp(constant->constvalue));
+	if (!fits ||
 		find_coercion_pathway(TIMESTAMPTZOID, type, COERCION_IMPLICIT, &cast) != COERCION_PATH_FUNC)
 		return NULL;
 	return (Node *) makeFuncExpr(cast, TIMESTAMPTZOID, list_make1(other),

@@ -58,7 +58,7 @@
  * be issued in either phase, and so it is at or below wall_safe.
  */
 static void
-move_forward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position)
+move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position)
 {
 	SfInstant	reserved = sf_generator_time(generator,
 											 pg_atomic_read_u64(&generator->reserved_until));
@@ -80,7 +80,7 @@ move_forward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint
  * instant or after it, in either phase.
  */
 static bool
-move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position,
+move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
 			  int64 *horizon)
 {
 	uint64		wall_safe = Min(pg_atomic_read_u64(&generator->wall_safe),
@@ -106,7 +106,7 @@ move_backward(SfGenerator *generator, RepOriginId origin, SfInstant instant, uin
  * is.  An origin that has lost its value is given one.
  */
 static void
-move_unopened(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position,
+move_unopened(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
 			  int64 *horizon)
 {
 	SfDurableState state;
@@ -128,7 +128,7 @@ move_unopened(SfGenerator *generator, RepOriginId origin, SfInstant instant, uin
 }
 
 static SfFloorChange
-change_floor_locked(SfGenerator *generator, RepOriginId origin, SfInstant instant, uint64 position,
+change_floor_locked(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
 					int64 *horizon)
 {
 	if (sf_generator_is_closed(generator))
@@ -146,7 +146,7 @@ change_floor_locked(SfGenerator *generator, RepOriginId origin, SfInstant instan
 }
 
 SfFloorChange
-sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant, int64 *horizon)
+sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant, int64 *horizon)
 {
 	SfFloorChange change;
 
@@ -196,7 +196,7 @@ sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
  * and the one in memory is the tick of the last batch that was taken.
  */
 static void
-change_phase_locked(SfGenerator *generator, RepOriginId origin, uint64 seen)
+change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 {
 	const SfLayout *layout = &generator->layout;
 	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
@@ -231,7 +231,7 @@ change_phase_locked(SfGenerator *generator, RepOriginId origin, uint64 seen)
 bool
 sf_change_phase(SfGenerator *generator, uint64 seen)
 {
-	RepOriginId origin = sf_generator_origin(generator);
+	ReplOriginId origin = sf_generator_origin(generator);
 	SfOriginHold hold = sf_reservation_hold(generator, origin);
 
 	if (hold == SF_ORIGIN_HELD)

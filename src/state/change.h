@@ -23,7 +23,7 @@ typedef enum SfFloorChange
  * that are below horizons that may have been returned, *horizon is a bound of these; otherwise
  * SF_NO_ID.
  */
-extern SfFloorChange sf_change_floor(SfGenerator *generator, RepOriginId origin, SfInstant instant,
+extern SfFloorChange sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant,
 									 int64 *horizon);
 
 /*

@@ -27,7 +27,7 @@ to_number(const SfGenerator *generator, SfInstant reserved_until, uint64 wall_sa
 }
 
 bool
-sf_durable_state_read(const SfGenerator *generator, RepOriginId origin, SfDurableState *state)
+sf_durable_state_read(const SfGenerator *generator, ReplOriginId origin, SfDurableState *state)
 {
 	uint64		number = sf_origin_read(origin);
 
@@ -44,7 +44,7 @@ sf_durable_state_read(const SfGenerator *generator, RepOriginId origin, SfDurabl
 }
 
 void
-sf_durable_state_write(SfGenerator *generator, RepOriginId origin,
+sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 					   SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
 {
 	instr_time	before = sf_start_stopwatch();

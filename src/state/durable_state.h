@@ -12,7 +12,7 @@
  * The state that the origin of a generator holds; all 0 if it was never written.  Returns false,
  * and all 0 as well, if the origin has lost its value.
  */
-extern bool sf_durable_state_read(const SfGenerator *generator, RepOriginId origin,
+extern bool sf_durable_state_read(const SfGenerator *generator, ReplOriginId origin,
 								  SfDurableState *state);
 
 /*
@@ -20,7 +20,7 @@ extern bool sf_durable_state_read(const SfGenerator *generator, RepOriginId orig
  * last tick of the other phase and the number of changes of the phase.  The origin is held.  A
  * state below the stored one is written only if back is true.  Raises what sf_origin_write raises.
  */
-extern void sf_durable_state_write(SfGenerator *generator, RepOriginId origin,
+extern void sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 								   SfInstant reserved_until, uint64 wall_safe,
 								   uint32 drifts, bool back);
 

@@ -25,7 +25,7 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	LWLockInitialize(&generator->lock, tranche);
 	generator->leased = leased;
 	pg_atomic_init_u32(&generator->machine_id, SF_MACHINE_ID_NOT_PINNED);
-	pg_atomic_init_u32(&generator->origin, InvalidRepOriginId);
+	pg_atomic_init_u32(&generator->origin, InvalidReplOriginId);
 	pg_atomic_init_u32(&generator->origin_doubtful, 0);
 	pg_atomic_init_u32(&generator->generation, 0);
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);

@@ -15,6 +15,7 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "core/phase.h"
 #include "log_limit.h"
 #include "state/counters.h"
@@ -262,11 +263,11 @@ sf_generator_doubts_origin(SfGenerator *generator)
 	return pg_atomic_read_u32(&generator->origin_doubtful) != 0;
 }
 
-/* The origin, or InvalidRepOriginId. */
-static inline RepOriginId
+/* The origin, or InvalidReplOriginId. */
+static inline ReplOriginId
 sf_generator_origin(SfGenerator *generator)
 {
-	return (RepOriginId) pg_atomic_read_u32(&generator->origin);
+	return (ReplOriginId) pg_atomic_read_u32(&generator->origin);
 }
 
 /*
@@ -277,7 +278,7 @@ static inline bool
 sf_generator_was_opened(SfGenerator *generator)
 {
 	return pg_atomic_read_u64(&generator->cursor) != 0 ||
-		sf_generator_origin(generator) != InvalidRepOriginId;
+		sf_generator_origin(generator) != InvalidReplOriginId;
 }
 
 /*

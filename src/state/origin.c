@@ -184,14 +184,14 @@ is_uncommitted(HeapTuple row)
 	return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data));
 }
 
-static RepOriginId
+static ReplOriginId
 row_origin(HeapTuple row)
 {
-	return (RepOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
+	return (ReplOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
 }
 
 /* The number of a generator's origin; raises what sf_origin_find raises. */
-static RepOriginId
+static ReplOriginId
 find_checked(const SfGenerator *generator)
 {
 	char		name[NAME_SIZE];
@@ -212,7 +212,7 @@ find_checked(const SfGenerator *generator)
 }
 
 uint64
-sf_origin_read(RepOriginId origin)
+sf_origin_read(ReplOriginId origin)
 {
 	return replorigin_get_progress(origin, false);
 }
@@ -222,7 +222,7 @@ sf_origin_read(RepOriginId origin)
  * mode AccessExclusive, to the end of its transaction.
  */
 static LOCKTAG
-origin_tag(RepOriginId origin)
+origin_tag(ReplOriginId origin)
 {
 	LOCKTAG		tag;
 
@@ -247,7 +247,7 @@ unlock_catalog(void)
 
 /* The catalog is locked; if this fails it is not any more. */
 static bool
-lock_origin(RepOriginId origin, bool wait)
+lock_origin(ReplOriginId origin, bool wait)
 {
 	LOCKTAG		tag = origin_tag(origin);
 
@@ -262,7 +262,7 @@ lock_origin(RepOriginId origin, bool wait)
 
 /* Whether sf_origin_find would give this origin. */
 static bool
-is_register(RepOriginId origin, const SfGenerator *generator)
+is_register(ReplOriginId origin, const SfGenerator *generator)
 {
 	char		name[NAME_SIZE];
 	Relation	origins = table_open(ReplicationOriginRelationId, AccessShareLock);
@@ -277,7 +277,7 @@ is_register(RepOriginId origin, const SfGenerator *generator)
 }
 
 SfOriginHold
-sf_origin_hold(RepOriginId origin, const SfGenerator *generator, bool wait)
+sf_origin_hold(ReplOriginId origin, const SfGenerator *generator, bool wait)
 {
 	if (!lock_catalog(wait) || !lock_origin(origin, wait))
 		return SF_ORIGIN_BUSY;
@@ -289,7 +289,7 @@ sf_origin_hold(RepOriginId origin, const SfGenerator *generator, bool wait)
 
 #ifdef USE_ASSERT_CHECKING
 bool
-sf_origin_is_held(RepOriginId origin)
+sf_origin_is_held(ReplOriginId origin)
 {
 	LOCKTAG		tag = origin_tag(origin);
 
@@ -298,7 +298,7 @@ sf_origin_is_held(RepOriginId origin)
 #endif
 
 void
-sf_origin_release(RepOriginId origin)
+sf_origin_release(ReplOriginId origin)
 {
 	LOCKTAG		tag = origin_tag(origin);
 
@@ -311,7 +311,7 @@ sf_origin_release(RepOriginId origin)
  * looked for.
  */
 SfOriginHold
-sf_origin_find(const SfGenerator *generator, bool wait, RepOriginId *origin)
+sf_origin_find(const SfGenerator *generator, bool wait, ReplOriginId *origin)
 {
 	SfOriginHold hold;
 
@@ -327,7 +327,7 @@ sf_origin_find(const SfGenerator *generator, bool wait, RepOriginId *origin)
 }
 
 void
-sf_origin_write(RepOriginId origin, uint64 number, bool back)
+sf_origin_write(ReplOriginId origin, uint64 number, bool back)
 {
 	replorigin_advance(origin, (XLogRecPtr) number, InvalidXLogRecPtr, back, true);
 	XLogFlush(XactLastRecEnd);

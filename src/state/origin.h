@@ -19,7 +19,7 @@
 #define SF_ORIGIN_NEW		UINT64CONST(1)
 
 /* The number in the origin; 0 if it was lost. */
-extern uint64 sf_origin_read(RepOriginId origin);
+extern uint64 sf_origin_read(ReplOriginId origin);
 
 typedef enum SfOriginHold
 {
@@ -35,17 +35,17 @@ typedef enum SfOriginHold
  * Raises object_not_in_prerequisite_state if there is no origin, if it has another layout, or if
  * the current transaction created or renamed it.  Needs a transaction.
  */
-extern SfOriginHold sf_origin_find(const SfGenerator *generator, bool wait, RepOriginId *origin);
+extern SfOriginHold sf_origin_find(const SfGenerator *generator, bool wait, ReplOriginId *origin);
 
 /*
  * Keep the origin from being dropped or renamed until sf_origin_release or
  * the end of the transaction.  Never returns SF_ORIGIN_BUSY if wait is true.
  */
-extern SfOriginHold sf_origin_hold(RepOriginId origin, const SfGenerator *generator, bool wait);
-extern void sf_origin_release(RepOriginId origin);
+extern SfOriginHold sf_origin_hold(ReplOriginId origin, const SfGenerator *generator, bool wait);
+extern void sf_origin_release(ReplOriginId origin);
 
 #ifdef USE_ASSERT_CHECKING
-extern bool sf_origin_is_held(RepOriginId origin);
+extern bool sf_origin_is_held(ReplOriginId origin);
 #endif
 
 /*
@@ -55,7 +55,7 @@ extern bool sf_origin_is_held(RepOriginId origin);
  * Raises object_in_use when a session has acquired the origin, and
  * configuration_limit_exceeded when there is no slot for it.
  */
-extern void sf_origin_write(RepOriginId origin, uint64 number, bool back);
+extern void sf_origin_write(ReplOriginId origin, uint64 number, bool back);
 
 /*
  * Raise object_not_in_prerequisite_state: the origin is missing, or has lost its number

@@ -58,7 +58,7 @@ sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position
  * checked: a new one could be wrong.
  */
 static void
-extend_locked(SfGenerator *generator, RepOriginId origin, uint64 seen, TimestampTz now)
+extend_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen, TimestampTz now)
 {
 	uint64		reserved_until;
 
@@ -85,13 +85,13 @@ extend_locked(SfGenerator *generator, RepOriginId origin, uint64 seen, Timestamp
  * where it is.  Until then nothing is issued.
  */
 static void
-reopen(SfGenerator *generator, RepOriginId gone)
+reopen(SfGenerator *generator, ReplOriginId gone)
 {
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
 	if (sf_generator_origin(generator) == gone)
 	{
 		(void) sf_stop_issuing(generator);
-		pg_atomic_write_u32(&generator->origin, InvalidRepOriginId);
+		pg_atomic_write_u32(&generator->origin, InvalidReplOriginId);
 		sf_resume_issuing(generator, 0);
 	}
 	LWLockRelease(&generator->lock);
@@ -100,7 +100,7 @@ reopen(SfGenerator *generator, RepOriginId gone)
 }
 
 SfOriginHold
-sf_reservation_hold(SfGenerator *generator, RepOriginId origin)
+sf_reservation_hold(SfGenerator *generator, ReplOriginId origin)
 {
 	SfOriginHold hold = sf_origin_hold(origin, generator, false);
 
@@ -112,7 +112,7 @@ sf_reservation_hold(SfGenerator *generator, RepOriginId origin)
 }
 
 void
-sf_reservation_release(SfGenerator *generator, RepOriginId origin)
+sf_reservation_release(SfGenerator *generator, ReplOriginId origin)
 {
 	LWLockRelease(&generator->lock);
 	sf_origin_release(origin);
@@ -121,7 +121,7 @@ sf_reservation_release(SfGenerator *generator, RepOriginId origin)
 bool
 sf_reservation_extend(SfGenerator *generator, uint64 seen, TimestampTz now)
 {
-	RepOriginId origin = sf_generator_origin(generator);
+	ReplOriginId origin = sf_generator_origin(generator);
 	SfOriginHold hold = sf_reservation_hold(generator, origin);
 
 	if (hold == SF_ORIGIN_HELD)
@@ -151,9 +151,9 @@ void
 sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now)
 {
 	static TimestampTz tried[SF_GENERATOR_COUNT] = {0};
-	RepOriginId origin = sf_generator_origin(generator);
+	ReplOriginId origin = sf_generator_origin(generator);
 
-	if (origin == InvalidRepOriginId ||
+	if (origin == InvalidReplOriginId ||
 		(seen >= pg_atomic_read_u64(&generator->lease_end) &&
 		 !sf_generator_doubts_origin(generator)) ||
 		(now >= tried[generator->kind] && now < tried[generator->kind] + RETRY_AFTER))
@@ -210,7 +210,7 @@ start_at_state(SfGenerator *generator, const SfDurableState *state)
  * was not open, the origin alone shows what was issued; returns false if it has lost its value.
  */
 static bool
-open_locked(SfGenerator *generator, RepOriginId origin)
+open_locked(SfGenerator *generator, ReplOriginId origin)
 {
 	bool		was_open = sf_generator_was_opened(generator);
 	SfDurableState state;
@@ -259,11 +259,11 @@ bool
 sf_generator_open(SfGenerator *generator)
 {
 	uint32		machine_id = pg_atomic_read_u32(&generator->machine_id);
-	RepOriginId origin;
+	ReplOriginId origin;
 	bool		wanted;
 	bool		opened = false;
 
-	if (likely(sf_generator_origin(generator) != InvalidRepOriginId))
+	if (likely(sf_generator_origin(generator) != InvalidReplOriginId))
 	{
 		pg_read_barrier();		/* pairs with the one in open_locked */
 		return true;
@@ -271,7 +271,7 @@ sf_generator_open(SfGenerator *generator)
 	if (sf_origin_find(generator, false, &origin) == SF_ORIGIN_BUSY)
 		return false;
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
-	wanted = sf_generator_origin(generator) == InvalidRepOriginId &&
+	wanted = sf_generator_origin(generator) == InvalidReplOriginId &&
 		!sf_generator_is_closed(generator);
 	if (wanted)
 		opened = open_locked(generator, origin);

@@ -47,7 +47,7 @@ extern uint64 sf_reservation_next_end(SfGenerator *generator, TimestampTz now, u
  *
  * Raises what sf_generator_open raises.
  */
-extern SfOriginHold sf_reservation_hold(SfGenerator *generator, RepOriginId origin);
-extern void sf_reservation_release(SfGenerator *generator, RepOriginId origin);
+extern SfOriginHold sf_reservation_hold(SfGenerator *generator, ReplOriginId origin);
+extern void sf_reservation_release(SfGenerator *generator, ReplOriginId origin);
 
 #endif							/* SF_RESERVATION_H */

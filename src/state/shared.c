@@ -62,17 +62,21 @@ restore_shared(SfShared *new)
 	}
 }
 
-/* Make the state in new memory.  Sessions do this under a lock, so it raises nothing. */
+/*
+ * Make the state in new memory.  Sessions do this under a lock, so nothing raises an error
+ * (sf_named_segment), except for the tranche in 19, before anything else has been made.
+ */
 static void
 fill_shared(void *memory)
 {
 	SfShared   *new = memory;
 	bool		leased = !IsUnderPostmaster && sf_registry_is_set();
+	int			tranche = sf_new_tranche("snowflake");
 
 	memset(new, 0, sizeof(*new));
 	strlcpy(new->version, SF_VERSION, sizeof(new->version));
 	new->preloaded = !IsUnderPostmaster;
-	new->tranche = LWLockNewTrancheId();
+	new->tranche = tranche;
 	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
 	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
@@ -112,7 +116,7 @@ start_shared(void)
 		fill_shared(shared);
 	sf_horizon_attach(horizon_of(shared));
 	LWLockRelease(AddinShmemInitLock);
-	LWLockRegisterTranche(shared->tranche, "snowflake");
+	sf_attach_tranche(shared->tranche, "snowflake");
 }
 
 /*
@@ -164,7 +168,7 @@ attach(void)
 	if (found == NULL)
 		return;
 	check_version(found);
-	LWLockRegisterTranche(found->tranche, "snowflake");
+	sf_attach_tranche(found->tranche, "snowflake");
 	sf_horizon_attach(horizon_of(found));
 	shared = found;
 	sf_shared_set_max_ahead(sf_max_ahead);
