@@ -21,7 +21,7 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE app LOGIN');
 is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(1541815603606036480)'),
 	'378', 'decoders need no preload');
-my $needs_preload = $server->pg_version < 17;
+my $needs_preload = major_version($server) < 17;
 my $file = $server->data_dir . '/postgresql.conf';
 fails_with($server, $nextval, '55000',
 	qr/only if snowflake is loaded by shared_preload_libraries/,

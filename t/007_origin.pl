@@ -259,11 +259,11 @@ $session->quit;
 
 # No slot for the origin.
 $server->append_conf('postgresql.conf',
-	$server->pg_version >= 18 ? 'max_active_replication_origins = 0' : "max_replication_slots = 0\nmax_wal_senders = 0");
+	major_version($server) >= 18 ? 'max_active_replication_origins = 0' : "max_replication_slots = 0\nmax_wal_senders = 0");
 $server->restart;
 fails_with($server, $nextval, '53400', qr/max_(replication_slots|active_replication_origins)/);
 $server->append_conf('postgresql.conf',
-	$server->pg_version >= 18 ? 'max_active_replication_origins = 10' : 'max_replication_slots = 10');
+	major_version($server) >= 18 ? 'max_active_replication_origins = 10' : 'max_replication_slots = 10');
 $server->restart;
 like($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; $nextval"), qr/^\d+$/, 'with a slot it works');
 $server->stop;

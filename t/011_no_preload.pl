@@ -14,7 +14,7 @@ use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
 my $server = PostgreSQL::Test::Cluster->new('main');
-plan skip_all => 'shared memory without the preload needs PostgreSQL 17' if $server->pg_version < 17;
+plan skip_all => 'shared memory without the preload needs PostgreSQL 17' if major_version($server) < 17;
 
 $server->init;
 $server->append_conf('postgresql.conf', 'restart_after_crash = on');

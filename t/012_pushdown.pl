@@ -24,7 +24,7 @@ like($server->safe_psql('postgres', "LOAD 'snowflake'; $plan"), qr/id < '2006515
 
 # A plan that was made for one layout is not used with another.  Before 17 the layout
 # changes under sessions where nothing is preloaded; since then it holds from its first use on.
-my $boundary = $server->pg_version < 17 ? '1456074443980800000' : '2006515713438646272';
+my $boundary = major_version($server) < 17 ? '1456074443980800000' : '2006515713438646272';
 my $session = $server->background_psql('postgres');
 $session->query("LOAD 'snowflake'; SET plan_cache_mode = force_generic_plan");
 $session->query("PREPARE early AS SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'");

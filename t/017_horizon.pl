@@ -185,7 +185,7 @@ reads('a waits', 'and its row is read');
 # In a parallel worker IDs would be issued by a transaction that ends before its rows are
 # visible.
 $server->safe_psql('postgres', 'CREATE FUNCTION unsafe() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_nextval()$$');
-my $parallel = ($server->pg_version >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on';
+my $parallel = (major_version($server) >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on';
 fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute snowflake_nextval\(\) during a parallel operation/);
 
 # The generator moved back by an administrator: the readers' positions have to follow.

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch crash postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_is_issued_twice);
+our @EXPORT = qw($scratch crash major_version postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_is_issued_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -48,6 +48,14 @@ sub snowflake_server
 	$server->start;
 	$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 	return $server;
+}
+
+# A server's version without minor release; 19 for 19rc1 too, which PostgreSQL::Version sorts below 19.
+sub major_version
+{
+	my ($server) = @_;
+
+	return $server->pg_version =~ /^(\d+)/ ? $1 : die 'version ' . $server->pg_version;
 }
 
 # The process of a server's postmaster.
