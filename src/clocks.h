@@ -1,6 +1,10 @@
 /*
  * clocks.h
- *	  Clocks that are never set: a stopwatch, and the time since the machine booted.
+ *	  A clock that is never set: the time since the machine booted, and a stopwatch on it.
+ *
+ * PostgreSQL's instr_time is not used: from 19 on it can be the processor's time stamp counter,
+ * which can be set back by a hypervisor or differ between processors, and which sessions can
+ * choose by a setting.
  */
 #ifndef SF_CLOCKS_H
 #define SF_CLOCKS_H
@@ -9,7 +13,6 @@
 
 #include <time.h>
 
-#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
 #ifdef CLOCK_BOOTTIME
@@ -18,6 +21,16 @@
 #define SF_BOOT_CLOCK CLOCK_MONOTONIC
 #endif
 
+/* Microseconds since the machine booted. */
+static inline int64
+sf_time_since_boot(void)
+{
+	struct timespec boot;
+
+	clock_gettime(SF_BOOT_CLOCK, &boot);
+	return (int64) boot.tv_sec * USECS_PER_SEC + boot.tv_nsec / 1000;
+}
+
 /*
  * The difference, in microseconds, of a reading of the wall clock and the time since the
  * machine booted.  It changes only if the wall clock is corrected.
@@ -25,30 +38,23 @@
 static inline int64
 sf_clock_difference(TimestampTz now)
 {
-	struct timespec boot;
-
-	clock_gettime(SF_BOOT_CLOCK, &boot);
-	return now - ((int64) boot.tv_sec * USECS_PER_SEC + boot.tv_nsec / 1000);
+	return now - sf_time_since_boot();
 }
 
-static inline instr_time
+/* When a stopwatch was started. */
+typedef int64 SfStopwatch;
+
+static inline SfStopwatch
 sf_start_stopwatch(void)
 {
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return now;
+	return sf_time_since_boot();
 }
 
 /* Microseconds since the stopwatch was started. */
 static inline int64
-sf_stopwatch(instr_time start)
+sf_stopwatch(SfStopwatch start)
 {
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, start);
-	return (int64) INSTR_TIME_GET_MICROSEC(now);
+	return sf_time_since_boot() - start;
 }
 
 #endif							/* SF_CLOCKS_H */

@@ -10,8 +10,8 @@
 #include "port/atomics.h"
 
 /*
- * The time at which a message was last logged: microseconds on the monotonic
- * clock, or 0 for never.  It is in shared memory, so the limit applies to the
+ * The time at which a message was last logged: microseconds since the machine
+ * booted, or 0 for never.  It is in shared memory, so the limit applies to the
  * whole server.
  */
 typedef pg_atomic_uint64 SfLogLimit;

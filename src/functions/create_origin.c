@@ -73,7 +73,7 @@ snowflake_create_origin_main(Datum argument)
 static void
 wait_for_worker(BackgroundWorkerHandle *handle)
 {
-	instr_time	since = sf_start_stopwatch();
+	SfStopwatch since = sf_start_stopwatch();
 	pid_t		pid;
 
 	while (GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED)

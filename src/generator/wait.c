@@ -2,7 +2,7 @@
  * wait.c
  *	  Waits for the clock, for a locked origin, and for the registry.
  *
- * How long a wait is, is measured on the monotonic clock; what it waits for is
+ * How long a wait is, is measured by a stopwatch (clocks.h); what it waits for is
  * an instant of the wall clock, which may be set meanwhile.  So a wait is cut
  * into slices, and the caller looks at the clock between them.
  *
@@ -112,7 +112,7 @@ left(const SfWait *wait)
 static void
 sleep_and_count(SfGenerator *generator, int64 remaining, SfWaitEvent event)
 {
-	instr_time	before = sf_start_stopwatch();
+	SfStopwatch before = sf_start_stopwatch();
 
 	sleep_slice(remaining, sf_wait_event(event));
 	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_stopwatch(before));

@@ -7,9 +7,9 @@
 
 #include "postgres.h"
 
-#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
+#include "clocks.h"
 #include "state/shared.h"
 
 /* The wait of one ID; all zero before it begins. */
@@ -17,7 +17,7 @@ typedef struct SfWait
 {
 	bool		begun;
 	bool		slept;			/* for the clock */
-	instr_time	since;			/* on the monotonic clock */
+	SfStopwatch since;
 	TimestampTz yield_until;	/* as this wait has set it; 0: it has not */
 } SfWait;
 

@@ -131,7 +131,7 @@ connect_registry(const char *conninfo, SfAnswer *answer)
 
 /* Wait until the connection or the latch has an event.  Returns false after the timeout. */
 static bool
-wait_for_answer(PGconn *connection, instr_time asked)
+wait_for_answer(PGconn *connection, SfStopwatch asked)
 {
 	int64		left = ANSWER_TIMEOUT - sf_stopwatch(asked) / 1000;
 	int			events;
@@ -154,7 +154,7 @@ wait_for_answer(PGconn *connection, instr_time asked)
 static PGresult *
 get_result(PGconn *connection, bool interruptible)
 {
-	instr_time	asked = sf_start_stopwatch();
+	SfStopwatch asked = sf_start_stopwatch();
 	PGresult   *result = NULL;
 	PGresult   *next;
 

@@ -54,7 +54,7 @@
 /* State of the worker's loop. */
 static int	last_delay;			/* ms from the last attempt to the next one; 0
 								 * if the last one did not fail */
-static instr_time last_attempt;
+static SfStopwatch last_attempt;
 static bool reached;			/* the last attempt had a connection */
 static bool due_now = true;		/* the next attempt is due now */
 static char holder[256];
@@ -97,7 +97,7 @@ wanted_seconds(SfShared *shared)
 
 /*
  * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
- * the monotonic clock or by the wall clock, which can have been set.  By the wall clock it is
+ * the stopwatch or by the wall clock, which can have been set.  By the wall clock it is
  * due earlier by max_ahead, because IDs can be ahead of that clock.
  */
 static int64

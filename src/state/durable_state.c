@@ -47,7 +47,7 @@ void
 sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 					   SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
 {
-	instr_time	before = sf_start_stopwatch();
+	SfStopwatch before = sf_start_stopwatch();
 
 	Assert(sf_origin_is_held(origin));
 	sf_origin_write(origin, to_number(generator, reserved_until, wall_safe, drifts), back);

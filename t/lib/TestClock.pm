@@ -27,6 +27,7 @@ sub new
 	my $self = bless { file => "$scratch/testclock." . $clocks++, offset => 0 }, $class;
 	$self->set(0);
 	$self->thaw;
+	$self->set_monotonic(0);
 	return $self;
 }
 
@@ -39,7 +40,15 @@ sub set
 	$self->put(0, $seconds);
 }
 
-# Write one of the file's two numbers.
+# Set how many seconds the monotonic clock is off; that of the time since the machine booted is not.
+sub set_monotonic
+{
+	my ($self, $seconds) = @_;
+
+	$self->put(16, $seconds);
+}
+
+# Write one of the file's numbers.
 sub put
 {
 	my ($self, $position, $seconds) = @_;

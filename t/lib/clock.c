@@ -3,10 +3,11 @@
  *	  A wall clock that tests can step, for LD_PRELOAD.
  *
  * The file that SNOWFLAKE_TEST_CLOCK names holds a signed 64-bit number of
- * nanoseconds by which the wall clock is off, and a second one, the time since
- * 1970 at which it stands still, or 0 if it does not.  It is mapped, so that a
- * write to it steps the clock of all processes at once, while they run.  The
- * monotonic clocks stay true.
+ * nanoseconds by which the wall clock is off, a second one, the time since
+ * 1970 at which it stands still, or 0 if it does not, and a third one by which
+ * CLOCK_MONOTONIC is off.  It is mapped, so that a write to it steps the clock of
+ * all processes at once, while they run.  The time since the machine booted stays
+ * true.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,6 +26,7 @@ typedef struct Fault
 {
 	int64_t		offset;
 	int64_t		frozen_at;
+	int64_t		monotonic_offset;
 } Fault;
 
 static const volatile Fault *fault;
@@ -56,6 +58,13 @@ clock_gettime(clockid_t clock, struct timespec *time)
 
 		if (frozen_at != 0)
 			now = frozen_at;
+		time->tv_sec = now / NS_PER_SECOND;
+		time->tv_nsec = now % NS_PER_SECOND;
+	}
+	if (result == 0 && fault && clock == CLOCK_MONOTONIC)
+	{
+		int64_t		now = time->tv_sec * (int64_t) NS_PER_SECOND + time->tv_nsec + fault->monotonic_offset;
+
 		time->tv_sec = now / NS_PER_SECOND;
 		time->tv_nsec = now % NS_PER_SECOND;
 	}
