@@ -193,8 +193,8 @@ is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not  
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
 # An answer that is late is none either.
 $registry->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$');
-$fleet->wait_for_state($uncommitted, 'unreachable');
-is($fleet->leased($uncommitted, 'last_error'), 'the registry did not answer in time', 'an answer that is late');
+ok($uncommitted->poll_query_until('postgres', "SELECT (registry_state, last_error) = ('unreachable', 'the registry did not answer in time') FROM pg_stat_snowflake LIMIT 1"),
+	'an answer that is late');
 $registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
 $fleet->begins_to_issue($uncommitted, 'one that is committed is one');
 
@@ -206,7 +206,7 @@ my $first = $fleet->server('first',
 fails_with($first, "SET snowflake.max_wait = '10ms'; $nextval", '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
 	qr/HINT:  Try again later, or raise snowflake\.max_wait/);
 my $waited = '';
-my $session = IPC::Run::start([ 'psql', '-XAtqd', $first->connstr('postgres'), '-c', "SET snowflake.max_wait = '60s'", '-c', 'SELECT snowflake_nextval() > 0' ], '>', \$waited);
+my $session = IPC::Run::start([ 'psql', '-XAtqd', $first->connstr('postgres'), '-c', "SET snowflake.max_wait = '${PostgreSQL::Test::Utils::timeout_default}s'", '-c', 'SELECT snowflake_nextval() > 0' ], '>', \$waited);
 $first->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query LIKE '%snowflake_nextval%'") or die;
 resume_postmaster($registry);
 $session->finish;

@@ -178,7 +178,8 @@ sub start_fast_writer
 	$self->start_session($server, "SELECT snowflake_nextval() FROM generate_series(1, 5000);\nSELECT sno_nextval() FROM generate_series(1, 50);\n");
 }
 
-# A session that runs queries again and again.
+# A session that runs queries again and again, until stop_writers, or until the files of this test
+# are removed.
 sub start_session
 {
 	my ($self, $server, $queries) = @_;
@@ -188,7 +189,7 @@ sub start_session
 
 	append_to_file($script, $queries x 10);
 	my $writer = IPC::Run::start(
-		[ 'sh', '-c', 'while [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1"; done >> "$4" 2> /dev/null',
+		[ 'sh', '-c', 'while [ -e "$2" ] && [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1"; done >> "$4" 2> /dev/null',
 			'writer', $connection, $script, "$scratch/stop", $file ]);
 	push @{ $self->{writers} }, $writer;
 }

@@ -21,6 +21,14 @@ INIT
 	mkdir $scratch;
 }
 
+# A command that fails where the modules of PostgreSQL bail out ends the test in which it does, and
+# not all other tests that prove runs as well.
+{
+	no warnings 'redefine';
+
+	*Test::Builder::BAIL_OUT = sub { die "bailed out: $_[1]\n" };
+}
+
 # From PostgreSQL 16 on, Cluster->init copies the data directory that INITDB_TEMPLATE names, which
 # takes less time than initdb; here the same for 15.  Copies share one system identifier: a test
 # that needs different ones passes an option for initdb (extra) to init.
