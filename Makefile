@@ -6,13 +6,19 @@
 #                           which has to preload snowflake and have a machine ID
 #   make unit               tests of src/core alone; needs no PostgreSQL server
 #   make dist               the archive of a release, of what is committed
+#
+# A build outside of the source tree, from an empty directory: make -f /path/to/Makefile, with the
+# same option for each target.
+
+# Where the sources are, as PGXS finds it.
+srcdir := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
 EXTENSION = snowflake snowflake_registry
-DATA = $(wildcard snowflake--*.sql snowflake_registry--*.sql)
+DATA = $(notdir $(wildcard $(srcdir)/snowflake--*.sql $(srcdir)/snowflake_registry--*.sql))
 
 # The release, as META.json has it.  PostgreSQL sees the first two numbers (the control files),
 # since a third one changes no SQL; test/release holds them to each other.
-DISTVERSION := $(shell sed -n 's/^    "version": "\(.*\)",/\1/p' META.json)
+DISTVERSION := $(shell sed -n 's/^    "version": "\(.*\)",/\1/p' $(srcdir)/META.json)
 
 CORE_OBJS = src/core/base32.o src/core/batch.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
 	src/core/sequence_range.o src/core/sno.o
@@ -30,20 +36,27 @@ OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/c
 	src/state/durable_state.o src/state/generator_state.o src/state/horizon.o src/state/lease.o \
 	src/state/origin.o src/state/postmaster_memory.o src/state/prepared.o src/state/reservation.o \
 	src/state/returned.o src/state/shared.o src/wait_event.o
-PG_CPPFLAGS = -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
-SHLIB_LINK = $(libpq)
+
+# In addition to those on the command line of make.
+override PG_CPPFLAGS += -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
+override SHLIB_LINK += $(libpq)
 
 REGRESS = setup layouts decode encode base32 boundary pushdown pushdown_views pushdown_results generator stats settings permissions partitions retention adopt feed registry sno sno_estimates sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions drop_partitions adopt_waits horizon
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
-UNIT_TESTS = $(patsubst %.c,%,$(wildcard test/unit/test_*.c))
+UNIT_TESTS = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/test/unit/test_*.c))
 EXTRA_CLEAN = $(UNIT_TESTS) $(FUZZ_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# The directories of what is built, if they are not those of the sources.
+ifneq ($(realpath $(srcdir)),$(CURDIR))
+$(shell mkdir -p $(sort $(dir $(OBJS))) test/unit)
+endif
 
 # The core knows no PostgreSQL: it is compiled as C99 and without the include
 # paths, so that an #include of a server header does not even build.
@@ -57,22 +70,24 @@ $(OBJS): META.json
 
 UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/core
 
-test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
-	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_OBJS:.o=.c)
+CORE_SOURCES = $(patsubst %.o,$(srcdir)/%.c,$(CORE_OBJS))
+
+test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
+	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_SOURCES)
 
 # Fuzz targets, without a fuzzer; with one, by script/test-deep.
-FUZZ_TESTS = $(patsubst test/fuzz/%.c,test/unit/test_%,$(wildcard test/fuzz/fuzz_*.c))
+FUZZ_TESTS = $(patsubst $(srcdir)/test/fuzz/%.c,test/unit/test_%,$(wildcard $(srcdir)/test/fuzz/fuzz_*.c))
 
-test/unit/test_fuzz_%: test/fuzz/fuzz_%.c test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h $(CORE_OBJS:.o=.c) $(wildcard $(srcdir)/src/core/*.h)
-	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< test/fuzz/standalone.c $(CORE_OBJS:.o=.c)
+test/unit/test_fuzz_%: test/fuzz/fuzz_%.c $(srcdir)/test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
+	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< $(srcdir)/test/fuzz/standalone.c $(CORE_SOURCES)
 
 # What runs them, where they are built for another machine.
 UNIT_EXEC =
 
 .PHONY: unit
 unit: $(UNIT_TESTS) $(FUZZ_TESTS)
-	$(PROVE) --exec '$(UNIT_EXEC)' $(UNIT_TESTS) $(FUZZ_TESTS)
+	cd $(srcdir) && $(PROVE) --exec '$(UNIT_EXEC)' $(addprefix $(CURDIR)/,$(UNIT_TESTS) $(FUZZ_TESTS))
 
 .PHONY: dist
 dist:
-	git archive --format=zip --prefix=snowflake-$(DISTVERSION)/ -o snowflake-$(DISTVERSION).zip HEAD
+	git -C $(srcdir) archive --format=zip --prefix=snowflake-$(DISTVERSION)/ -o $(CURDIR)/snowflake-$(DISTVERSION).zip HEAD
