@@ -29,8 +29,9 @@ sub as
 			'-c', $settings, '-c', $query ], @more);
 }
 
-# Sessions of the role greedy that are in their statements, of which psql fetches the rows in pieces.
-my $busy = "FROM pg_stat_activity WHERE usename = 'greedy' AND xact_start IS NOT NULL AND query ~ '^(FETCH|DO)'";
+# Sessions of the role greedy that are in their statements, of which psql fetches the rows in pieces:
+# by a cursor before 17, later as parts of one result.
+my $busy = "FROM pg_stat_activity WHERE usename = 'greedy' AND xact_start IS NOT NULL AND query ~ '^(FETCH|DO|SELECT snowflake_nextval)'";
 
 sub await_greedy
 {
