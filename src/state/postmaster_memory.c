@@ -34,6 +34,7 @@
 
 #include "miscadmin.h"
 #include "port/pg_crc32c.h"
+#include "portability/mem.h"
 
 #include "state/postmaster_memory.h"
 
