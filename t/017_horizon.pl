@@ -208,7 +208,14 @@ is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horiz
 fails_with($standby, 'CALL snowflake_horizon(NULL)', '55000', qr/snowflake_horizon\(\) cannot be executed during recovery/, qr/HINT:  Call it on the primary, then pg_current_wal_insert_lsn\(\)/);
 insert("s$_") for 1 .. 3;
 my ($horizon, $lsn) = split /\n/, $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL); SELECT pg_current_wal_insert_lsn()');
-$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die;
+if (major_version($standby) >= 19)
+{
+	$standby->safe_psql('postgres', "WAIT FOR LSN '$lsn' WITH (TIMEOUT '${PostgreSQL::Test::Utils::timeout_default}s')");
+}
+else
+{
+	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'") or die;
+}
 is($standby->safe_psql('postgres', "SELECT string_agg(who, ' ' ORDER BY who) FROM feed WHERE id < $horizon AND who LIKE 's_'"), 's1 s2 s3', 'a reader on the standby reads all rows below the horizon of the primary');
 
 # The standby is promoted: with the position that is replicated with the rows, nothing is missed, and
