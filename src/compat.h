@@ -225,16 +225,16 @@ sf_timestamp_fits(Timestamp timestamp)
 }
 #endif
 
-/* 19 tells the planner for which EXPLAIN it plans. */
+/* The planner hook of 19 is also given what EXPLAIN knows. */
 #if PG_VERSION_NUM >= 190000
-#define SF_PLANNER_ARGUMENTS \
+#define SF_PLANNER_HOOK_ARGS \
 	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters, \
-	ExplainState *explain
-#define SF_PLANNER_PASS		query, query_string, cursor_options, parameters, explain
+	struct ExplainState *explain
+#define SF_PLANNER_HOOK_PASS		query, query_string, cursor_options, parameters, explain
 #else
-#define SF_PLANNER_ARGUMENTS \
+#define SF_PLANNER_HOOK_ARGS \
 	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters
-#define SF_PLANNER_PASS		query, query_string, cursor_options, parameters
+#define SF_PLANNER_HOOK_PASS		query, query_string, cursor_options, parameters
 #endif
 
 /* The limit on replication origins with progress is a setting of its own since 18. */
