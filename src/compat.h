@@ -262,18 +262,6 @@ typedef get_relation_info_hook_type sf_relation_hook_type;
 #define SF_RELATION_HOOK_PASS	root, relid, inhparent, rel
 #endif
 
-/* The planner hook of 19 is also given what EXPLAIN knows. */
-#if PG_VERSION_NUM >= 190000
-#define SF_PLANNER_HOOK_ARGS \
-	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters, \
-	struct ExplainState *explain
-#define SF_PLANNER_HOOK_PASS	query, query_string, cursor_options, parameters, explain
-#else
-#define SF_PLANNER_HOOK_ARGS \
-	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters
-#define SF_PLANNER_HOOK_PASS	query, query_string, cursor_options, parameters
-#endif
-
 /* 18 has to be told whether a sort key is descending. */
 static inline void
 sf_set_descending(SortGroupClause *key, bool descending)
