@@ -170,10 +170,10 @@ EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id) > '2026-
 EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 SET constraint_exclusion = on;
 EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id) < '2026-01-02';
-EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+SELECT plan($$SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02'$$);
 RESET constraint_exclusion;
 CREATE TABLE checked_child (CHECK (id > 0)) INHERITS (checked);
-EXPLAIN (COSTS OFF) SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+SELECT plan($$SELECT * FROM checked WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02'$$);
 DROP TABLE checked_child;
 -- an expression counts only as the first column of an index that is valid
 CREATE TABLE second (id bigint PRIMARY KEY, item text);

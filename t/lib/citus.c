@@ -11,6 +11,8 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
+#include "../../src/compat.h"
+
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
@@ -36,12 +38,11 @@ calls_timestamp(Node *node, void *context)
 }
 
 static PlannedStmt *
-plan(Query *query, const char *query_string, int cursor_options, ParamListInfo parameters)
+plan(SF_PLANNER_HOOK_ARGS)
 {
 	if (calls_timestamp((Node *) query, NULL))
 		ereport(NOTICE, errmsg("the query calls snowflake_timestamp()"));
-	return (prev_planner ? prev_planner : standard_planner)
-		(query, query_string, cursor_options, parameters);
+	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
 
 void
