@@ -338,7 +338,15 @@ least_first(Oid database)
 	const SfPrepared *entry;
 
 	for (int i = 0; i < MaxBackends; i++)
-		least = Min(least, first_in_slot(&horizon->slots[i], database));
+	{
+		/*
+		 * read once: Min evaluates its arguments twice, and the slot may
+		 * change
+		 */
+		int64		first = first_in_slot(&horizon->slots[i], database);
+
+		least = Min(least, first);
+	}
 	pg_read_barrier();			/* see prepared.c */
 	while ((entry = sf_prepared_next(&index)) != NULL)
 		if (entry->database == database)
@@ -357,10 +365,12 @@ sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result)
 	open = allowed_by_cursor(generator, &allowed);
 	if (open)
 	{
+		int64		least;
+
 		raise_candidate(allowed);
 		pg_memory_barrier();
-		*result = sf_returned_note(&horizon->returned, database,
-								   Min(read_candidate(), least_first(database)));
+		least = least_first(database);
+		*result = sf_returned_note(&horizon->returned, database, Min(read_candidate(), least));
 	}
 	LWLockRelease(&horizon->lock);
 	return open;
