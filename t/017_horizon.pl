@@ -283,6 +283,36 @@ my $before_polls = $standby->safe_psql('postgres', $allocated);
 $standby->safe_psql('postgres', 'CALL draw_and_poll(1000)');
 cmp_ok($standby->safe_psql('postgres', $allocated) - $before_polls, '<=', 2000, 'between polls a session does not take ever larger batches');
 
+# A reader without a pause beside a session without one, whose slot is so cleared at any moment of
+# the reading.
+$standby->safe_psql('postgres', <<'SQL');
+CREATE PROCEDURE draw_without_pause(transactions integer) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. transactions LOOP
+		PERFORM snowflake_nextval();
+		COMMIT;
+	END LOOP;
+END
+$$;
+CREATE PROCEDURE poll_without_pause(times integer) LANGUAGE plpgsql AS $$
+DECLARE
+	horizon bigint;
+BEGIN
+	FOR i IN 1 .. times LOOP
+		CALL snowflake_horizon(horizon);
+	END LOOP;
+END
+$$;
+SQL
+my $drawer = IPC::Run::start([ 'psql', '-Xq', '-d', $standby->connstr('postgres'), '-c', 'CALL draw_without_pause(500000)' ], '2>', \my $draw_errors);
+while ($drawer->pumpable)
+{
+	$standby->safe_psql('postgres', 'CALL poll_without_pause(50000)');
+	$drawer->pump_nb;
+}
+ok($drawer->finish, 'a session without a pause') or diag($draw_errors);
+is($standby->safe_psql('postgres', 'CALL snowflake_horizon(NULL)') <= $standby->safe_psql('postgres', 'SELECT snowflake_nextval()'), 1, 'the horizon is at or below the next ID');
+
 # Writers in all kinds of transactions, and a reader.
 my $script = "$scratch/write.sql";
 append_to_file($script, <<'SQL');

@@ -146,7 +146,7 @@ only_renews($lossy[3], 'recovered to a point in time');
 # A registry that was dropped and made again, with the same limits.
 $restored->safe_psql('postgres', 'CREATE DATABASE again');
 $restored->safe_psql('again', "CREATE EXTENSION snowflake_registry;
-	INSERT INTO snowflake_registry.config (max_lease, max_skew, is_new) VALUES ('$LeaseLog::lease s', '300 ms', true)");
+	INSERT INTO snowflake_registry.config (max_lease, max_skew, is_new) VALUES ('$LeaseLog::lease s', '$LeaseLog::skew s', true)");
 only_renews($lossy[6], 'made again');
 is($restored->psql('again', 'SELECT snowflake_registry.declare_first()'), 3, 'which cannot be declared the first one');
 

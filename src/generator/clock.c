@@ -57,8 +57,10 @@ generator_end(SfGenerator *generator)
 {
 	TimestampTz safe = sf_layout_tick_start(&generator->layout,
 											pg_atomic_read_u64(&generator->wall_safe));
+	TimestampTz reserved = sf_generator_time(generator,
+											 pg_atomic_read_u64(&generator->reserved_until));
 
-	return Max(sf_generator_time(generator, pg_atomic_read_u64(&generator->reserved_until)), safe);
+	return Max(reserved, safe);
 }
 
 static void
@@ -123,10 +125,13 @@ check_jump(SfGenerator *generator, TimestampTz now)
 
 		if (jump <= WORTH_KEEPING)
 			return;
-		if (sf_max_clock_step > 0 && is_too_far(jump) &&
-			is_too_far(now - generator_end(generator)) &&
-			!is_too_far(generator_end(generator) - (now - jump)))
-			report_jump(jump);
+		if (sf_max_clock_step > 0 && is_too_far(jump))
+		{
+			TimestampTz end = generator_end(generator);
+
+			if (is_too_far(now - end) && !is_too_far(end - (now - jump)))
+				report_jump(jump);
+		}
 		if (pg_atomic_compare_exchange_u64(believed, &seen, (uint64) current))
 			return;
 	}

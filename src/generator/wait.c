@@ -159,7 +159,8 @@ sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	int64		missing = instant - now;
-	int64		slack = wait->slept ? 0 : Min(sf_generator_max_ahead(generator) / 4, MAX_SLACK);
+	int64		quarter = sf_generator_max_ahead(generator) / 4;
+	int64		slack = wait->slept ? 0 : Min(quarter, MAX_SLACK);
 	int64		remaining;
 
 	if (missing <= 0)

@@ -62,10 +62,11 @@ move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uin
 {
 	SfInstant	reserved = sf_generator_time(generator,
 											 pg_atomic_read_u64(&generator->reserved_until));
-	uint64		wall_safe = Max(pg_atomic_read_u64(&generator->wall_safe),
-								sf_generator_tick_before(generator, position));
+	uint64		before = sf_generator_tick_before(generator, position);
+	uint64		wall_safe = pg_atomic_read_u64(&generator->wall_safe);
 	uint64		reserved_until;
 
+	wall_safe = Max(wall_safe, before);
 	sf_durable_state_write(generator, origin, Max(instant, reserved), wall_safe,
 						   pg_atomic_read_u32(&generator->drifts), false);
 	reserved_until = sf_stop_issuing(generator);
@@ -83,9 +84,10 @@ static bool
 move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
 			  int64 *horizon)
 {
-	uint64		wall_safe = Min(pg_atomic_read_u64(&generator->wall_safe),
-								sf_generator_tick_before(generator, position));
+	uint64		before = sf_generator_tick_before(generator, position);
+	uint64		wall_safe = pg_atomic_read_u64(&generator->wall_safe);
 
+	wall_safe = Min(wall_safe, before);
 	if (sf_generator_time(generator, sf_generator_position(generator)) - instant <=
 		sf_reservation_length(&generator->layout))
 		return false;
@@ -205,6 +207,7 @@ change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		start;
 	uint64		reserved_until;
+	uint64		reserved;
 	uint64		issuable;
 
 	if (sf_generator_phase_of(generator, cursor) != sf_generator_phase_of(generator, seen) ||
@@ -214,9 +217,9 @@ change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 	start = sf_cursor(phase, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
 	reserved_until = sf_reservation_next_end(generator, now,
 											 sf_generator_position_of(generator, start));
-	issuable = Max(pg_atomic_read_u64(&generator->reserved_until),
-				   sf_generator_position_of(generator, cursor));
-
+	issuable = sf_generator_position_of(generator, cursor);
+	reserved = pg_atomic_read_u64(&generator->reserved_until);
+	issuable = Max(issuable, reserved);
 	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until),
 						   sf_position_tick(layout, issuable - 1), drifts, true);
 	(void) sf_stop_issuing(generator);
@@ -326,17 +329,20 @@ SfInstant
 sf_change_close(SfGenerator *generator)
 {
 	uint64		cursor;
+	uint64		wall_safe;
+	SfInstant	end;
+	SfInstant	safe;
 
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
 	(void) sf_stop_issuing(generator);
 	cursor = exchange_for_closed(generator);
+	wall_safe = pg_atomic_read_u64(&generator->wall_safe);
 	sf_resume_issuing(generator, 0);
 	LWLockRelease(&generator->lock);
 	if (cursor == 0)
 		return sf_postmaster_was_opened(generator->kind) ? DT_NOEND : DT_NOBEGIN;
-	return Max(sf_generator_time(generator,
-								 whole_tick(generator,
-											sf_generator_position_of(generator, cursor))),
-			   sf_layout_tick_start(&generator->layout,
-									pg_atomic_read_u64(&generator->wall_safe) + 1));
+	end = sf_generator_time(generator,
+							whole_tick(generator, sf_generator_position_of(generator, cursor)));
+	safe = sf_layout_tick_start(&generator->layout, wall_safe + 1);
+	return Max(end, safe);
 }

@@ -115,10 +115,12 @@ sf_stop_issuing(SfGenerator *generator)
 void
 sf_resume_issuing(SfGenerator *generator, uint64 reserved_until)
 {
+	uint64		lease_end;
+
 	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
 	Assert(pg_atomic_read_u64(&generator->reserved_until) == 0);
+	lease_end = pg_atomic_read_u64(&generator->lease_end);
 	pg_atomic_fetch_add_u32(&generator->generation, 1);
 	pg_write_barrier();
-	pg_atomic_write_u64(&generator->reserved_until,
-						Min(reserved_until, pg_atomic_read_u64(&generator->lease_end)));
+	pg_atomic_write_u64(&generator->reserved_until, Min(reserved_until, lease_end));
 }

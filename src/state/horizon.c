@@ -339,10 +339,6 @@ least_first(Oid database)
 
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		/*
-		 * read once: Min evaluates its arguments twice, and the slot may
-		 * change
-		 */
 		int64		first = first_in_slot(&horizon->slots[i], database);
 
 		least = Min(least, first);
@@ -365,12 +361,14 @@ sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result)
 	open = allowed_by_cursor(generator, &allowed);
 	if (open)
 	{
+		int64		candidate;
 		int64		least;
 
 		raise_candidate(allowed);
 		pg_memory_barrier();
+		candidate = read_candidate();
 		least = least_first(database);
-		*result = sf_returned_note(&horizon->returned, database, Min(read_candidate(), least));
+		*result = sf_returned_note(&horizon->returned, database, Min(candidate, least));
 	}
 	LWLockRelease(&horizon->lock);
 	return open;

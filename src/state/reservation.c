@@ -44,13 +44,15 @@ sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position
 	const SfLayout *layout = &generator->layout;
 	uint64		reserved_until = sf_reservation_next(layout, now, position);
 	uint64		tick = sf_position_tick(layout, reserved_until);
+	uint64		lease_end;
 
 	if (sf_generator_has_phases(generator))
 		reserved_until = sf_position(layout,
 									 Min(sf_round_up(tick, SF_PHASE_RESERVED_TICKS),
 										 SF_PHASE_TICKS),
 									 0);
-	return Min(reserved_until, pg_atomic_read_u64(&generator->lease_end));
+	lease_end = pg_atomic_read_u64(&generator->lease_end);
+	return Min(reserved_until, lease_end);
 }
 
 /*
@@ -215,6 +217,7 @@ open_locked(SfGenerator *generator, ReplOriginId origin)
 	bool		was_open = sf_generator_was_opened(generator);
 	SfDurableState state;
 	uint64		position;
+	uint64		lease_end;
 
 	if (!sf_durable_state_read(generator, origin, &state) && !was_open)
 		return false;
@@ -228,8 +231,8 @@ open_locked(SfGenerator *generator, ReplOriginId origin)
 							   pg_atomic_read_u64(&generator->wall_safe),
 							   pg_atomic_read_u32(&generator->drifts), false);
 	pg_atomic_write_u64(&generator->opened, pg_atomic_read_u64(&generator->cursor));
-	pg_atomic_write_u64(&generator->reserved_until,
-						Min(position, pg_atomic_read_u64(&generator->lease_end)));
+	lease_end = pg_atomic_read_u64(&generator->lease_end);
+	pg_atomic_write_u64(&generator->reserved_until, Min(position, lease_end));
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
 	pg_atomic_write_u32(&generator->origin_doubtful, 0);
 	if (generator->leased)

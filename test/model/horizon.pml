@@ -830,6 +830,13 @@ idle:
 #if WRITERS > 1
 		atomic { scan(1) }
 #endif
+#ifdef SCANNED_TWICE			/* to compare, and then for the value */
+		atomic { value = (value < candidate -> NONE : value) }
+		atomic { scan(0) }
+#if WRITERS > 1
+		atomic { scan(1) }
+#endif
+#endif
 #ifndef PREPARED_FIRST
 		scan_prepared();
 #endif
