@@ -24,8 +24,7 @@ $issued->insert($primary, 20000);
 $primary->safe_psql('postgres', "SELECT pg_create_restore_point('here')");
 my $here = $issued->greatest;
 $issued->insert($primary, 1000);
-$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
-$primary->poll_query_until('postgres', 'SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver');
+archive_wal($primary);
 
 # A server from the backup, with an hour less on its clock.
 sub recovered

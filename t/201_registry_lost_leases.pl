@@ -116,8 +116,7 @@ system_or_bail('cp', '-a', $one->data_dir, $copy);
 $clock->start($one);
 
 grant_more($_) for $registry, $plain;
-$one->safe_psql('postgres', 'SELECT pg_switch_wal()');
-$one->poll_query_until('postgres', 'SELECT last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver');
+archive_wal($one);
 $one->stop;
 
 my @lossy = (

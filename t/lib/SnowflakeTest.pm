@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch crash major_version postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_is_issued_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -27,6 +27,19 @@ INIT
 	no warnings 'redefine';
 
 	*Test::Builder::BAIL_OUT = sub { die "bailed out: $_[1]\n" };
+}
+
+# A test whose condition was not met in time ends there, unless it looks at the answer.
+{
+	no warnings 'redefine';
+	my $poll = \&PostgreSQL::Test::Cluster::poll_query_until;
+
+	*PostgreSQL::Test::Cluster::poll_query_until = sub {
+		my $met = &$poll;
+
+		die "not met in time: $_[2]\n" if !$met && !defined wantarray;
+		return $met;
+	};
 }
 
 # From PostgreSQL 16 on, Cluster->init copies the data directory that INITDB_TEMPLATE names, which
@@ -64,6 +77,17 @@ sub major_version
 	my ($server) = @_;
 
 	return $server->pg_version =~ /^(\d+)/ ? $1 : die 'version ' . $server->pg_version;
+}
+
+# Archive all WAL that a server has written.  Its processes may write more at any time, and so the
+# last file is the one that is switched from.
+sub archive_wal
+{
+	my ($server) = @_;
+	my $last = $server->safe_psql('postgres', 'SELECT pg_walfile_name(pg_switch_wal() - 1)');
+
+	$server->poll_query_until('postgres', "SELECT last_archived_wal >= '$last' FROM pg_stat_archiver");
+	return;
 }
 
 # The process of a server's postmaster.
