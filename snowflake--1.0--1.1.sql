@@ -272,3 +272,155 @@ ALTER FUNCTION snowflake_decode(bigint, text) SUPPORT snowflake_timestamp_suppor
 ALTER FUNCTION sno_timestamp(sno) SUPPORT snowflake_timestamp_support;
 ALTER FUNCTION sno_decode(sno) SUPPORT snowflake_timestamp_support;
 ALTER FUNCTION snowflake_boundary(timestamptz) SUPPORT snowflake_boundary_support;
+
+/*
+ * Servers with a registry
+ */
+
+CREATE FUNCTION snowflake_server_machine_id() RETURNS integer
+AS 'MODULE_PATHNAME', 'snowflake_server_machine_id'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_server_machine_id() IS
+'the machine ID in the bigint IDs of this server, which is fixed or leased, or, until the first ID, the one that is configured; null if there is none yet';
+
+CREATE FUNCTION snowflake_accept_registry() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_accept_registry'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_accept_registry() IS
+'lets this server lease machine IDs from the registry that it has refused because it leased from another one before; if the other one still grants leases, IDs can be issued twice';
+
+REVOKE EXECUTE ON FUNCTION snowflake_accept_registry() FROM PUBLIC;
+
+/*
+ * Adopting tables that are distributed by Citus
+ *
+ * Citus does not let the default of a distribution column be changed, nor IDENTITY be dropped, nor
+ * the type of these columns and of columns with sequences be changed.  It keeps its tables in
+ * pg_dist_partition, whose partkey is null for a table without a distribution column.
+ */
+CREATE FUNCTION snowflake_citus_obstacle(relation regclass, attribute name, to_type boolean) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	is_distributed boolean := false;
+	distribution_column text;
+	target record;
+BEGIN
+	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+		EXECUTE 'SELECT true, column_to_column_name(logicalrelid, partkey) FROM pg_dist_partition WHERE logicalrelid = $1'
+		INTO is_distributed, distribution_column USING relation;
+	END IF;
+	IF is_distributed IS NOT TRUE THEN
+		RETURN NULL;
+	END IF;
+	SELECT a.attidentity <> '' AS is_identity, EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+		WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+			AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum) AS has_sequence
+	INTO target
+	FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
+	RETURN CASE
+		WHEN attribute = distribution_column THEN 'It is the distribution column.'
+		WHEN target.is_identity THEN 'It is an IDENTITY column.'
+		WHEN to_type AND target.has_sequence THEN 'It owns a sequence.' END;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_citus_obstacle(regclass, name, boolean) IS
+'why Citus does not let the default of a column, or if to_type is true its type, be changed; null if it does, or the table is not distributed; snowflake_check_adopt() calls it';
+
+/*
+ * As in version 1.0, except for tables that are distributed by Citus.
+ */
+CREATE OR REPLACE FUNCTION snowflake_check_adopt(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	citus_query CONSTANT text := format('SELECT %s.snowflake_citus_obstacle($1, $2, $3)', extension_schema);
+	target record;
+	prefix text;
+	narrow record;
+	ids record;
+	obstacle text;
+BEGIN
+	IF relation IS NULL OR attribute IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING relation, attribute;
+	SELECT c.relkind NOT IN ('r', 'p') AS no_table, a.attgenerated <> '' AS generated, a.attinhcount > 0 AS inherited,
+		a.atttypid::regtype AS type, t.typcategory = 'N' AND t.typlen IN (2, 4) AS is_narrow,
+		(SELECT i.inhparent::regclass FROM pg_inherits i WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) AS parent
+	INTO target
+	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+			MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+	ELSIF target.no_table OR target.generated OR target.inherited THEN
+		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+			MESSAGE = format('column "%s" of relation "%s" cannot get a default', attribute, relation),
+			DETAIL = CASE
+				WHEN target.no_table THEN 'It is not the column of a table.'
+				WHEN target.generated THEN 'It is a generated column.'
+				ELSE format('It is inherited: adopt it in %s.', target.parent) END;
+	ELSIF prefix IS NULL AND NOT target.is_narrow THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, target.type),
+			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint or sno.';
+	END IF;
+
+	-- for an inherited column, the column that it is inherited from
+	WITH RECURSIVE holder (attrelid, attnum, attname) AS (
+		SELECT attrelid, attnum, attname FROM pg_attribute WHERE attrelid = relation AND attname = attribute
+		UNION
+		SELECT a.attrelid, a.attnum, a.attname
+		FROM holder h CROSS JOIN LATERAL (
+			SELECT f.conrelid, pair.referring FROM pg_constraint f
+				CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
+			WHERE f.contype = 'f' AND f.confrelid = h.attrelid AND pair.referred = h.attnum
+			UNION ALL
+			SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhrelid
+			WHERE i.inhparent = h.attrelid AND k.attname = h.attname
+			UNION ALL
+			SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhparent
+			WHERE i.inhrelid = h.attrelid AND k.attname = h.attname) AS related (relid, num)
+		JOIN pg_attribute a ON a.attrelid = related.relid AND a.attnum = related.num)
+	SELECT a.attrelid::regclass AS relation, a.attname AS name, a.atttypid::regtype AS type INTO narrow
+	FROM holder JOIN pg_attribute a USING (attrelid, attnum) JOIN pg_type t ON t.oid = a.atttypid
+	WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
+	ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
+	IF FOUND THEN
+		EXECUTE citus_query INTO obstacle USING narrow.relation, narrow.name, true;
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of relation "%s" is of type %s', narrow.name, narrow.relation, narrow.type),
+			DETAIL = concat_ws('  ', 'It is to hold Snowflake IDs, which are of type bigint.', obstacle),
+			HINT = CASE WHEN obstacle IS NULL THEN format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name)
+				ELSE 'Use undistribute_table(), change the type, adopt the column, and distribute the table again.' END;
+	END IF;
+	EXECUTE citus_query INTO obstacle USING relation, attribute, false;
+	IF obstacle IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('the default of column "%s" of relation "%s" cannot be changed while the table is distributed by Citus', attribute, relation),
+			DETAIL = obstacle,
+			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.';
+	END IF;
+
+	EXECUTE format('SELECT next::text, greatest::text, greatest OPERATOR(%1$s.>=) next AS is_above'
+			' FROM (SELECT %2$s.%3$s_nextval() AS next) n, (SELECT %1$s.max(%4$I::%1$s.%6$s) AS greatest FROM %5$s) g',
+		CASE prefix WHEN 'sno' THEN extension_schema ELSE 'pg_catalog' END, extension_schema, prefix, attribute, relation,
+		CASE prefix WHEN 'sno' THEN 'sno' ELSE 'int8' END)
+	INTO ids;
+	IF ids.is_above THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('column "%s" of relation "%s" has values above the Snowflake IDs to come', attribute, relation),
+			DETAIL = format('The greatest is %s, the next ID is %s.', ids.greatest, ids.next),
+			HINT = 'Change those rows. If they are Snowflake IDs, see whether they are of the layout in snowflake.layout and of no time to come.';
+	END IF;
+END
+$$;

@@ -6,6 +6,7 @@ SELECT snowflake_nextval() > 0 AS nextval, count(*) FROM snowflake_nextvals(3) G
 SELECT snowflake_currval() = (snowflake_encode(created_at, machine_id, sequence)) AS decode
 FROM snowflake_decode(snowflake_currval());
 SELECT count(*) FROM snowflake_layouts;
+SELECT snowflake_server_machine_id() = snowflake_machine_id(snowflake_currval()) AS server_machine_id;
 SELECT snowflake_between(snowflake_currval(), now() - interval '1 minute', now() + interval '1 minute');
 
 \set VERBOSITY sqlstate
@@ -27,6 +28,7 @@ SELECT pg_stat_snowflake_reset();
 SELECT snowflake_create_origin();
 SELECT snowflake_accept_layout();
 SELECT snowflake_accept_clock();
+SELECT snowflake_accept_registry();
 SELECT snowflake_set_floor(now());
 SELECT sno_snapshot();
 SELECT sno_set_floor(now());

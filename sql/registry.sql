@@ -582,6 +582,108 @@ TRUNCATE snowflake_registry.machine;
 SELECT snowflake_registry.accept_layout('tiny', 2);
 DROP FUNCTION ns;
 
+CREATE OR REPLACE FUNCTION claim(server text, wanted integer DEFAULT NULL, lease interval DEFAULT '1 minute', off interval DEFAULT '0',
+    known bigint DEFAULT 0, layout text DEFAULT 'tiny', machine_bits integer DEFAULT 2,
+    OUT id integer, OUT lease_number bigint, OUT refusal text, OUT free_at_is_known boolean)
+LANGUAGE SQL
+RETURN keep(server, snowflake_registry.claim(token(server), layout, machine_bits, wanted, lease, clock_timestamp() + off, server, known));
+-- a machine ID that a server asks for by its number is fixed: when its lease has ended, servers
+-- that take any number are not granted it
+TRUNCATE snowflake_registry.machine;
+SELECT id, refusal FROM claim('a', wanted => 0, lease => '1 second');
+UPDATE snowflake_registry.machine SET lease_until = clock_timestamp();
+SELECT id, refusal FROM claim('b');
+SELECT id, refusal FROM claim('c', wanted => 0);
+SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
+SELECT held, free, fixed, next_free_at FROM snowflake_registry.status;
+-- one that takes any number has a number that another asks for: with its next renewal it gets
+-- another one, and the number is leased to the one that asks for it as soon as it is free
+SELECT id, refusal FROM claim('d', wanted => 1);
+SELECT id, refusal FROM renew('b');
+SELECT id, refusal FROM claim('b');
+UPDATE snowflake_registry.machine SET lease_until = clock_timestamp() WHERE machine_id = 1;
+SELECT id, refusal FROM claim('d', wanted => 1);
+SELECT id, refusal FROM renew('d');
+SELECT id, refusal FROM claim('b');
+SELECT id, refusal FROM renew('b');
+-- calls fix at most half of the machine IDs
+SELECT id, refusal FROM claim('e', wanted => 2);
+SELECT id, refusal FROM renew('b');
+SELECT id, refusal FROM claim('f');
+SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
+SELECT held, free, fixed FROM snowflake_registry.status;
+-- an administrator fixes more of them, and also those that were never leased; without another one
+-- that is free a lease is renewed
+SELECT snowflake_registry.set_fixed(2);
+SELECT id, refusal FROM renew('b');
+SELECT release(server) FROM unnest('{c,d,f}'::text[]) server;
+SELECT snowflake_registry.set_fixed(3);
+SELECT id, refusal FROM renew('b');
+SELECT id, refusal FROM claim('f');
+SELECT release('b');
+SELECT id, refusal FROM claim('f');
+SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
+SELECT snowflake_registry.set_fixed(machine_id, false) FROM generate_series(1, 3) machine_id;
+SELECT id, refusal FROM claim('f', wanted => 2);
+TRUNCATE snowflake_registry.machine;
+SELECT snowflake_registry.set_fixed(1), snowflake_registry.set_fixed(1);
+SELECT machine_id, state, is_fixed FROM snowflake_registry.machines;
+SELECT id, refusal FROM claim('a');
+SELECT id, refusal FROM claim('b');
+SELECT snowflake_registry.set_fixed(1, false);
+SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
+SELECT id, refusal FROM claim('c');
+\set VERBOSITY terse
+SELECT snowflake_registry.set_fixed(-1);
+SELECT snowflake_registry.set_fixed(1, NULL);
+\set VERBOSITY default
+-- in a grace period a server keeps a number that another asks for
+TRUNCATE snowflake_registry.machine;
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
+SELECT id, refusal FROM renew('a');
+SELECT id, refusal FROM claim('b', wanted => 0);
+SELECT id, refusal FROM renew('a');
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.end_grace_period();
+SELECT id, refusal FROM renew('a');
+-- a lease that version 1.0 has granted is renewed, since its holder can have asked for the number
+UPDATE snowflake_registry.machine SET is_wanted = NULL;
+SELECT id, refusal FROM renew('a');
+TRUNCATE snowflake_registry.machine;
+
+-- the identity stays the same, and the first call makes it
+SELECT snowflake_registry.identity() AS identity \gset
+SELECT snowflake_registry.identity() = :identity AS same, :identity > 0 AS positive;
+SELECT id, refusal FROM claim('a');
+SELECT identity = :identity AS same, is_new FROM snowflake_registry.config;
+TRUNCATE snowflake_registry.config, snowflake_registry.machine;
+SET synchronous_commit = off;
+BEGIN;
+SELECT snowflake_registry.identity() = :identity AS same;
+SHOW synchronous_commit;
+COMMIT;
+RESET synchronous_commit;
+SELECT is_new, last_lease_number, grace_until FROM snowflake_registry.config;
+SELECT id, refusal FROM claim('a');
+SELECT snowflake_registry.declare_first();
+
+-- a role that is dismissed can call nothing, and be dropped
+SELECT snowflake_registry.dismiss('regress_snowflake_other');
+SET ROLE regress_snowflake_other;
+\set VERBOSITY terse
+SELECT snowflake_registry.identity();
+SELECT snowflake_registry.dismiss('regress_snowflake_server');
+RESET ROLE;
+SELECT p.oid::regprocedure AS function FROM pg_proc p WHERE pronamespace = 'snowflake_registry'::regnamespace
+    AND has_function_privilege('regress_snowflake_other', p.oid, 'EXECUTE');
+SELECT snowflake_registry.dismiss('regress_snowflake_nobody');
+\set VERBOSITY default
+SELECT snowflake_registry.admit('regress_snowflake_other');
+SET ROLE regress_snowflake_other;
+SELECT snowflake_registry.identity() IS NOT NULL AS has_identity;
+RESET ROLE;
+
 -- every object is described
 SELECT pg_describe_object(classid, objid, objsubid) AS undescribed FROM pg_depend d
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_registry') AND deptype = 'e'

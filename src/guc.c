@@ -341,6 +341,13 @@ define_for_registry(GucContext fixed)
 							0, 0, 24 * 3600,
 							PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("snowflake.registry_standby",
+							 "Leases a machine ID for this server also while it is a standby.",
+							 "Then it issues IDs after its promotion without the registry.",
+							 &sf_settings_registry_standby,
+							 false,
+							 fixed, 0,
+							 NULL, NULL, NULL);
 }
 
 /* Must be called after all other settings are defined, because these hooks use them. */

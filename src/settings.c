@@ -24,6 +24,7 @@ bool		sf_enable_timestamp_pushdown = true;
 
 char	   *sf_settings_registry;
 int			sf_settings_registry_lease;
+bool		sf_settings_registry_standby;
 const char *sf_settings_layout_text;
 const SfLayout *sf_settings_layout;
 const SfSequenceRange *sf_settings_sequence_range;

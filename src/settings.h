@@ -28,6 +28,7 @@ extern bool sf_enable_timestamp_pushdown;
 
 extern char *sf_settings_registry;	/* connection string, empty for none */
 extern int	sf_settings_registry_lease; /* s; 0: see registry/worker.c */
+extern bool sf_settings_registry_standby;	/* a standby leases as well */
 
 /* The parsed values of snowflake.layout and of the sequence ranges.  Set by hooks (guc.c). */
 extern const SfLayout *sf_settings_layout;

@@ -56,6 +56,7 @@ snowflake.max_ahead|55P02|55P02|55P02
 snowflake.max_clock_step|55P02|55P02|55P02
 snowflake.max_wait|none|none|none
 snowflake.registry_lease|55P02|55P02|55P02
+snowflake.registry_standby|55P02|55P02|55P02
 snowflake.sequence_jitter|55P02|55P02|55P02
 snowflake.sequence_range|55P02|55P02|55P02
 snowflake.sno_partition|55P02|55P02|55P02

@@ -50,6 +50,7 @@ ok($fleet->issues($server), 'a server that has just been started issues IDs');
 is($fleet->machine_id($server), '0', 'the smallest machine ID');
 is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())'),
 	'0|0', 'which is in its IDs');
+is($server->safe_psql('postgres', 'CREATE ROLE reader; SET ROLE reader; SELECT snowflake_server_machine_id()'), '0', 'and which all roles can see');
 is($fleet->leased($server, q{registry_state, last_error IS NULL, skew BETWEEN '-5 s' AND '5 s', lease_from < now(), lease_until > now()}),
 	'held|t|t|t|t', 'the view shows the lease');
 is($registry->safe_psql('postgres', 'SELECT machine_id, state FROM snowflake_registry.machines'), '0|held', 'and so does the registry');
@@ -243,7 +244,7 @@ $undeclared->stop;
 
 # The machine ID changes to a smaller one in the middle of a tick, and of a session: its IDs
 # increase all the same.
-my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, 0, '1 min', clock_timestamp(), '', 0";
+my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, NULL, '1 min', clock_timestamp(), '', 0";
 my $ticks = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=20';
 $registry->safe_psql('postgres', 'CREATE DATABASE slow');
 $fleet->make_registry('slow');
@@ -308,7 +309,7 @@ $registry->safe_psql('postgres', 'CREATE DATABASE single');
 $fleet->make_registry('single');
 push @layout, "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=single'";
 my $single = $fleet->server('single', lines => [ @layout, 'snowflake.machine_id = 9' ]);
-is($single->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'a layout without machine bits');
+is($single->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval()), snowflake_server_machine_id()'), '0|0', 'a layout without machine bits');
 my $second = $fleet->server('second', lines => \@layout);
 $fleet->wait_for_state($second, 'refused');
 fails_with($second, $nextval, '55000', qr/the registry leases no machine ID to this server/);
@@ -321,6 +322,7 @@ $second->stop;
 my $alone = $fleet->server('alone', lines => [ 'max_worker_processes = 0', "snowflake.max_wait = '100ms'" ]);
 fails_with($alone, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
 	qr/DETAIL:  No machine ID has been leased to this server yet/, qr/HINT:  The registry worker of this server does not run/);
+is($alone->safe_psql('postgres', 'SELECT snowflake_server_machine_id() IS NULL'), 't', 'there is no machine ID before the first lease');
 fails_with($alone, 'SELECT sno_at(now(), 0)', '55000', qr/no sno ID can be issued: the registry has not answered yet/);
 $alone->stop;
 
@@ -368,6 +370,15 @@ my $plain = snowflake_server('plain', 'snowflake.machine_id = 500');
 is($plain->safe_psql('postgres', "SELECT lease_from, lease_until, registry_state, last_error, skew FROM pg_stat_snowflake WHERE generator = 'sno'"),
 	'||||', 'a server without a registry has no lease');
 is($fleet->registry_worker($plain), 0, 'and no registry worker');
+is($plain->safe_psql('postgres', 'SELECT snowflake_server_machine_id()'), '500', 'its machine ID is the configured one before the first ID');
+configure($plain, 'snowflake.machine_id', 501);
+is($plain->safe_psql('postgres', 'SELECT snowflake_server_machine_id(), snowflake_machine_id(snowflake_nextval())'), '501|501', 'which the call does not fix');
+configure($plain, 'snowflake.machine_id', 502);
+is($plain->safe_psql('postgres', 'SELECT snowflake_server_machine_id(), snowflake_machine_id(snowflake_nextval())'), '501|501', 'as the first ID does');
+configure($plain, 'snowflake.machine_id', -1);
+$plain->append_conf('postgresql.conf', 'snowflake.machine_id = -1');
+$plain->restart;
+is($plain->safe_psql('postgres', 'SELECT snowflake_server_machine_id() IS NULL'), 't', 'or null if none is configured');
 isnt($fleet->registry_worker($server), 0, 'as others have');
 $plain->stop;
 

@@ -1,6 +1,6 @@
 /*
  * admin.c
- *	  SQL functions for administrators: accept a clock or a layout, set the floor.
+ *	  SQL functions for administrators: accept a clock, a layout or a registry, set the floor.
  *
  * By default only superusers may call these functions.  Each call is logged.
  */
@@ -15,10 +15,12 @@
 #include "state/change.h"
 #include "state/horizon.h"
 #include "state/origin.h"
+#include "state/registry_identity.h"
 #include "state/shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
+PG_FUNCTION_INFO_V1(snowflake_accept_registry);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
 PG_FUNCTION_INFO_V1(sno_set_floor);
 
@@ -44,6 +46,30 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 	ereport(LOG,
 			errmsg("the clock was accepted for Snowflake IDs, after a jump of %lld ms",
 				   (long long) (jump / 1000)));
+	PG_RETURN_VOID();
+}
+
+/*
+ * Only the registry that was refused is accepted, and not any registry that is reached next.
+ */
+Datum
+snowflake_accept_registry(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	SfRegistry	registry;
+
+	PreventCommandDuringRecovery("snowflake_accept_registry()");
+	registry = sf_registry_state(&shared->registry);
+	if (!registry.is_other)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("this server has refused no registry"),
+				errhint("Set snowflake.registry to the new registry first, and restart the server."));
+	sf_registry_identity_write(registry.other_identity);
+	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
+	ereport(LOG,
+			errmsg("the registry with identity %lld was accepted",
+				   (long long) registry.other_identity));
 	PG_RETURN_VOID();
 }
 

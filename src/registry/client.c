@@ -2,14 +2,12 @@
  * client.c
  *	  Calls of the registry's functions, over libpq.
  *
- * Each call opens a connection of its own.  A server makes one call in half the length of
- * a lease, and a registry of many servers should not have to hold an idle connection for
+ * Each attempt opens a connection of its own.  A server makes one attempt in half the length
+ * of a lease, and a registry of many servers should not have to hold an idle connection for
  * each.
  *
- * The connection is opened by libpq's blocking call.  Only that call applies
- * connect_timeout to each of several hosts, and so tries the next host if one is down.
- * The wait for the answer has a timeout and uses the latch, so that the server can stop
- * meanwhile.
+ * The wait for an answer has a timeout and uses the latch, so that the server can stop
+ * meanwhile, as the wait for a connection does (connect.c).
  *
  * Times are sent and received as microseconds since 1970, which do not depend on DateStyle
  * and TimeZone of the registry.
@@ -19,19 +17,17 @@
 #include <ctype.h>
 
 #include "libpq-fe.h"
-#include "miscadmin.h"
-#include "postmaster/interrupt.h"
 #include "storage/latch.h"
 
 #include "core/instant.h"
 #include "registry/client.h"
 #include "settings.h"
+#include "state/registry_identity.h"
 #include "clocks.h"
-#include "wait_event.h"
 
-#define CONNECT_TIMEOUT	"5"		/* s, for each host, unless the connection
-								 * string has another one */
 #define ANSWER_TIMEOUT	5000	/* ms */
+
+#define UNDEFINED_FUNCTION	"42883"
 
 #define COLUMNS \
 	"machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint, " \
@@ -50,6 +46,9 @@
 	"SELECT " COLUMNS "FROM snowflake_registry.renew($1::uuid, $2::integer, " \
 	INSTANT("$3") ", " INSTANT("$4") ", " \
 	"$5::integer * interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
+
+#define IDENTITY \
+	"SELECT snowflake_registry.identity()"
 
 #define RELEASE \
 	"SELECT snowflake_registry.release($1::uuid, " INSTANT("$2") ", $3::bigint)"
@@ -79,12 +78,12 @@ put_uuid(Parameter text, const pg_uuid_t *uuid)
 }
 
 /*
- * Keep a message, as one line of ASCII.  libpq ends its messages with a newline.  The
+ * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
  * message can be in any encoding, and a database with another one can show it, so
  * characters outside of ASCII are replaced.
  */
-static void
-keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
+void
+sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
 {
 	size_t		length;
 
@@ -103,56 +102,13 @@ keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
 	}
 }
 
-/* Notices of the registry are not shown here; the registry can log them. */
-static void
-ignore_notice(void *argument, const char *message)
-{
-}
-
-static PGconn *
-connect_registry(const char *conninfo, SfAnswer *answer)
-{
-	const char *const keywords[] = {"connect_timeout", "fallback_application_name", "dbname", NULL};
-	const char *const values[] = {CONNECT_TIMEOUT, "snowflake registry worker", conninfo, NULL};
-	PGconn	   *connection;
-
-	connection = PQconnectdbParams(keywords, values, true);
-	if (PQstatus(connection) == CONNECTION_OK)
-	{
-		PQsetNoticeProcessor(connection, ignore_notice, NULL);
-		answer->connected = true;
-		return connection;
-	}
-	answer->connected = false;
-	keep_error(answer, SF_ANSWER_NONE, connection ? PQerrorMessage(connection) : "out of memory");
-	PQfinish(connection);
-	return NULL;
-}
-
-/* Wait until the connection or the latch has an event.  Returns false after the timeout. */
-static bool
-wait_for_answer(PGconn *connection, SfStopwatch asked)
-{
-	int64		left = ANSWER_TIMEOUT - sf_stopwatch(asked) / 1000;
-	int			events;
-
-	if (left <= 0)
-		return false;
-	events = WaitLatchOrSocket(MyLatch,
-							   WL_LATCH_SET | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-							   PQsocket(connection), (long) left, sf_wait_event(SF_WAIT_REGISTRY));
-	if (events & WL_LATCH_SET)
-		ResetLatch(MyLatch);
-	return true;
-}
-
 /*
  * The result of the query that was sent; NULL if none arrives in time.  The registry sends
  * the row before it commits.  If the commit fails, an error follows the row, and that error
  * is the result.
  */
 static PGresult *
-get_result(PGconn *connection, bool interruptible)
+get_result(const SfConnection *connection)
 {
 	SfStopwatch asked = sf_start_stopwatch();
 	PGresult   *result = NULL;
@@ -160,16 +116,16 @@ get_result(PGconn *connection, bool interruptible)
 
 	for (;;)
 	{
-		while (PQisBusy(connection))
+		while (PQisBusy(connection->libpq))
 		{
-			if ((interruptible && ShutdownRequestPending) ||
-				!wait_for_answer(connection, asked) || !PQconsumeInput(connection))
+			if (!sf_registry_wait(connection, WL_SOCKET_READABLE, asked, ANSWER_TIMEOUT) ||
+				!PQconsumeInput(connection->libpq))
 			{
 				PQclear(result);
 				return NULL;
 			}
 		}
-		next = PQgetResult(connection);
+		next = PQgetResult(connection->libpq);
 		if (next == NULL)
 			return result;
 		PQclear(result);
@@ -192,39 +148,39 @@ keep_failure(SfAnswer *answer, PGconn *connection, const PGresult *result)
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	char		message[sizeof(answer->error)];
 
+	answer->no_function = sqlstate && strcmp(sqlstate, UNDEFINED_FUNCTION) == 0;
 	if (primary && PQstatus(connection) == CONNECTION_OK)
 	{
 		snprintf(message, sizeof(message), detail ? "%s: %s" : "%s", primary, detail);
-		keep_error(answer, SF_ANSWER_REFUSED, message);
+		sf_registry_keep_error(answer, SF_ANSWER_REFUSED, message);
 	}
 	else if (PQerrorMessage(connection)[0])
-		keep_error(answer, SF_ANSWER_NONE, PQerrorMessage(connection));
+		sf_registry_keep_error(answer, SF_ANSWER_NONE, PQerrorMessage(connection));
 	else
-		keep_error(answer, SF_ANSWER_NONE, "the registry did not answer in time");
+		sf_registry_keep_error(answer, SF_ANSWER_NONE, "the registry did not answer in time");
 }
 
 typedef void (*ReadRow) (const PGresult *result, SfAnswer *answer);
 
-/* Run a query that returns one row, read the row, and close the connection. */
+/* Run a query that returns one row, and read the row. */
 static bool
-run_query(PGconn *connection, const char *query, int count, const char *const *parameters,
-		  bool interruptible, ReadRow read_row, SfAnswer *answer)
+run_query(const SfConnection *connection, const char *query, int count,
+		  const char *const *parameters, ReadRow read_row, SfAnswer *answer)
 {
 	PGresult   *result = NULL;
 	bool		done;
 
-	if (PQsendQueryParams(connection, query, count, NULL, parameters, NULL, NULL, 0))
-		result = get_result(connection, interruptible);
+	if (PQsendQueryParams(connection->libpq, query, count, NULL, parameters, NULL, NULL, 0))
+		result = get_result(connection);
 	done = is_done(result);
 	if (done)
 		read_row(result, answer);
 	else
-		keep_failure(answer, connection, result);
+		keep_failure(answer, connection->libpq, result);
 	PQclear(result);
-	PQfinish(connection);
 	return done;
 }
 
@@ -240,7 +196,7 @@ read_lease(const PGresult *result, SfAnswer *answer)
 {
 	if (!PQgetisnull(result, 0, 5))
 	{
-		keep_error(answer, SF_ANSWER_REFUSED, PQgetvalue(result, 0, 5));
+		sf_registry_keep_error(answer, SF_ANSWER_REFUSED, PQgetvalue(result, 0, 5));
 		if (!PQgetisnull(result, 0, 6))
 			answer->free_at = get_number(result, 6) + SF_UNIX_EPOCH;
 		return;
@@ -260,20 +216,32 @@ read_nothing(const PGresult *result, SfAnswer *answer)
 {
 }
 
+static void
+read_identity(const PGresult *result, SfAnswer *answer)
+{
+	answer->identity = get_number(result, 0);
+}
+
+/* A registry whose SQL is of version 1.0 does not have the function. */
+bool
+sf_registry_identity(const SfConnection *connection, SfAnswer *answer)
+{
+	answer->identity = SF_NO_IDENTITY;
+	return run_query(connection, IDENTITY, 0, NULL, read_identity, answer) ||
+		answer->no_function;
+}
+
 /*
  * The registry compares the time that it receives with its own clock, so the time is read
  * after the connection has been opened.
  */
 void
-sf_registry_claim(const char *conninfo, const SfClaim *claim, const SfLease *held,
+sf_registry_claim(const SfConnection *connection, const SfClaim *claim, const SfLease *held,
 				  SfAnswer *answer)
 {
-	PGconn	   *connection = connect_registry(conninfo, answer);
 	Parameter	texts[6];
 	const char *parameters[8];
 
-	if (connection == NULL)
-		return;
 	parameters[0] = put_uuid(texts[0], claim->token);
 	parameters[1] = claim->layout;
 	parameters[2] = put_number(texts[1], claim->machine_bits);
@@ -284,19 +252,16 @@ sf_registry_claim(const char *conninfo, const SfClaim *claim, const SfLease *hel
 	parameters[5] = put_instant(texts[4], GetCurrentTimestamp());
 	parameters[6] = claim->holder;
 	parameters[7] = put_number(texts[5], held->number);
-	run_query(connection, CLAIM, lengthof(parameters), parameters, true, read_lease, answer);
+	run_query(connection, CLAIM, lengthof(parameters), parameters, read_lease, answer);
 }
 
 void
-sf_registry_renew(const char *conninfo, const SfClaim *claim, const SfLease *held,
+sf_registry_renew(const SfConnection *connection, const SfClaim *claim, const SfLease *held,
 				  SfAnswer *answer)
 {
-	PGconn	   *connection = connect_registry(conninfo, answer);
 	Parameter	texts[7];
 	const char *parameters[8];
 
-	if (connection == NULL)
-		return;
 	parameters[0] = put_uuid(texts[0], claim->token);
 	parameters[1] = put_number(texts[1], held->machine_id);
 	parameters[2] = put_instant(texts[2], held->from);
@@ -305,23 +270,20 @@ sf_registry_renew(const char *conninfo, const SfClaim *claim, const SfLease *hel
 	parameters[5] = put_instant(texts[5], GetCurrentTimestamp());
 	parameters[6] = claim->holder;
 	parameters[7] = put_number(texts[6], held->number);
-	run_query(connection, RENEW, lengthof(parameters), parameters, true, read_lease, answer);
+	run_query(connection, RENEW, lengthof(parameters), parameters, read_lease, answer);
 }
 
 bool
-sf_registry_release(const char *conninfo, const pg_uuid_t *token, TimestampTz used_until,
+sf_registry_release(const SfConnection *connection, const pg_uuid_t *token, TimestampTz used_until,
 					const SfLease *held, SfAnswer *answer)
 {
-	PGconn	   *connection = connect_registry(conninfo, answer);
 	Parameter	texts[3];
 	const char *parameters[3];
 
-	if (connection == NULL)
-		return false;
 	parameters[0] = put_uuid(texts[0], token);
 	parameters[1] = put_instant(texts[1], used_until);
 	parameters[2] = put_number(texts[2], held->number);
-	return run_query(connection, RELEASE, lengthof(parameters), parameters, false, read_nothing,
+	return run_query(connection, RELEASE, lengthof(parameters), parameters, read_nothing,
 					 answer);
 }
 

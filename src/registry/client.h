@@ -10,6 +10,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "clocks.h"
 #include "state/lease.h"
 
 typedef enum SfAnswerStatus
@@ -22,13 +23,28 @@ typedef enum SfAnswerStatus
 typedef struct SfAnswer
 {
 	SfAnswerStatus status;
-	bool		connected;		/* the connection was opened */
 	SfLease		lease;			/* if granted */
 	int64		skew;			/* us; if granted */
 	TimestampTz free_at;		/* if refused: the time to try again, or
 								 * DT_NOEND */
-	char		error[256];		/* if not granted */
+	int64		identity;		/* of the registry */
+	bool		other;			/* refused, because it is another registry
+								 * than before */
+	char		error[1024];	/* if not granted */
+	bool		no_function;	/* the registry does not have the function
+								 * that was called */
 } SfAnswer;
+
+/* A connection to the registry. */
+typedef struct SfConnection
+{
+	struct pg_conn *libpq;
+	bool		leaving;		/* opened when the process was to exit */
+	SfStopwatch since;
+} SfConnection;
+
+/* What a process that is to exit may take, from opening a connection on, to end its calls. */
+#define SF_LEAVING_TIMEOUT	1000	/* ms */
 
 /* What a server asks for, and its description of itself. */
 typedef struct SfClaim
@@ -42,26 +58,36 @@ typedef struct SfClaim
 } SfClaim;
 
 /*
- * Claim a lease.  held is the lease that this server had last, with number 0 if it had none.
+ * Open a connection.  Returns false, and sets *answer, if that fails.  It takes up to
+ * connect_timeout for each address of each host: 5 seconds, unless the connection string has
+ * another value.
  *
- * The wait for the answer takes some seconds at most, and ends when the process is told to
- * exit.  Opening the connection cannot be interrupted.  It takes up to connect_timeout for
- * each address of each host: 5 seconds, unless the connection string has another value.
- *
- * Raises nothing.
+ * No function here raises an error.  An answer is waited for some seconds at most.  All waits end
+ * when the process is told to exit.  A connection that is opened after that is one to the address
+ * of the last one, and has SF_LEAVING_TIMEOUT for all of its calls.
  */
-extern void sf_registry_claim(const char *conninfo, const SfClaim *claim, const SfLease *held,
-							  SfAnswer *answer);
+extern bool sf_registry_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer);
+extern void sf_registry_disconnect(SfConnection *connection);
 
-/* Renew the lease that is held.  It waits as sf_registry_claim does, and raises nothing. */
-extern void sf_registry_renew(const char *conninfo, const SfClaim *claim, const SfLease *held,
-							  SfAnswer *answer);
+/*
+ * Ask for the identity of the registry: answer->identity, SF_NO_IDENTITY if it is of version 1.0.
+ * Returns false, and sets answer->error, if it was not answered.
+ */
+extern bool sf_registry_identity(const SfConnection *connection, SfAnswer *answer);
+
+/* Claim a lease.  held is the lease that this server had last, with number 0 if it had none. */
+extern void sf_registry_claim(const SfConnection *connection, const SfClaim *claim,
+							  const SfLease *held, SfAnswer *answer);
+
+/* Renew the lease that is held. */
+extern void sf_registry_renew(const SfConnection *connection, const SfClaim *claim,
+							  const SfLease *held, SfAnswer *answer);
 
 /*
  * Release the lease that is held under a token.  The times of all issued IDs are before
  * used_until.  Returns false, and sets answer->error, if the release failed.
  */
-extern bool sf_registry_release(const char *conninfo, const pg_uuid_t *token,
+extern bool sf_registry_release(const SfConnection *connection, const pg_uuid_t *token,
 								TimestampTz used_until, const SfLease *held, SfAnswer *answer);
 
 /*
@@ -69,5 +95,13 @@ extern bool sf_registry_release(const char *conninfo, const pg_uuid_t *token,
  * caller frees by free(), or NULL if memory is exhausted.
  */
 extern bool sf_registry_conninfo_is_valid(const char *conninfo, char **error);
+
+/*
+ * For the files of this room: keep a message; and wait for an event of the socket, which returns
+ * false if none occurs within so many ms since an instant.
+ */
+extern void sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message);
+extern bool sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since,
+							 int64 timeout);
 
 #endif							/* SF_REGISTRY_CLIENT_H */

@@ -6,12 +6,20 @@
  * start or promotion.  It renews the lease when half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
- * fail.  The worker tries again, at growing intervals.  When the server is stopped, the
- * worker closes the generators and gives the rest of the lease back.
+ * fail.  The worker tries again, at growing intervals; while calls fail, once a second.  When
+ * the server is stopped, the worker closes the generators and gives the rest of the lease back.
  *
  * The worker is one loop that asks when the next attempt is due.  The calls of the registry
- * are in client.c, and the state that they change is in state/lease.c.  Sessions never
- * connect to the registry: a session that reaches the end of the lease wakes the worker.
+ * are in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions
+ * never connect to the registry: a session that reaches the end of the lease, or fails, wakes
+ * the worker.
+ *
+ * With snowflake.registry_standby, the worker also runs on a standby, and holds a lease there
+ * before the server is promoted.  The lease is in memory alone, as on any server, and the machine
+ * ID is not that of the primary.  Nothing is issued from it before the promotion, and so all of it
+ * is released if the standby is stopped.  A standby does not claim the machine ID of
+ * snowflake.machine_id, which its primary is likely to hold, and cannot record the identity of
+ * the registry: in these cases it claims when it is promoted.
  *
  * A lease is held under a token (state/postmaster_memory.c).  The token belongs to one run of
  * the postmaster and to one lease.  A claim under a token that holds a lease returns that
@@ -23,6 +31,7 @@
 
 #include <unistd.h>
 
+#include "access/xlog.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -38,15 +47,21 @@
 #include "registry/worker.h"
 #include "registry/client.h"
 #include "settings.h"
+#include "state/registry_identity.h"
 #include "state/shared.h"
 #include "clocks.h"
 #include "wait_event.h"
 
 #define FIRST_RETRY		250		/* ms; doubled with each failure */
 #define LAST_RETRY		60000	/* ms; but no more than an eighth of a lease */
+#define REQUESTED_RETRY	1000	/* ms, at most, while calls fail because the
+								 * registry was not reached */
 #define LONGEST_SLEEP	10000	/* ms; limits how late the worker notices that
 								 * the clock was set forward or the machine
 								 * was suspended */
+
+#define PROMOTION_SLEEP	200		/* ms; limits how late the worker of a standby
+								 * notices a promotion */
 
 #define DEFAULT_LEASE		3600	/* s */
 #define DEFAULT_LEASE_FIXED	60	/* s, with snowflake.machine_id */
@@ -58,6 +73,7 @@ static SfStopwatch last_attempt;
 static bool reached;			/* the last attempt had a connection */
 static bool due_now = true;		/* the next attempt is due now */
 static char holder[256];
+static bool in_recovery;		/* as far as this process has noticed */
 
 void
 sf_registry_worker_init(void)
@@ -72,6 +88,8 @@ sf_registry_worker_init(void)
 		.bgw_function_name = "snowflake_registry_worker_main",
 	};
 
+	if (sf_settings_registry_standby)
+		worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	if (process_shared_preload_libraries_in_progress && sf_registry_is_set())
 		RegisterBackgroundWorker(&worker);
 }
@@ -96,6 +114,24 @@ wanted_seconds(SfShared *shared)
 }
 
 /*
+ * Whether a standby claims no lease before it is promoted.  From its promotion on, an attempt is
+ * due, unless there is a lease.
+ */
+static bool
+waits_for_promotion(SfShared *shared)
+{
+	bool		promoted;
+
+	if (!in_recovery)
+		return false;
+	promoted = !RecoveryInProgress();
+	if (promoted && sf_registry_state(&shared->registry).lease.number == 0)
+		due_now = true;
+	in_recovery = !promoted;
+	return in_recovery && wanted_machine_id(shared) != SF_MACHINE_ID_UNSET;
+}
+
+/*
  * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
  * the stopwatch or by the wall clock, which can have been set.  By the wall clock it is
  * due earlier by max_ahead, because IDs can be ahead of that clock.
@@ -106,11 +142,14 @@ time_to_attempt(SfShared *shared)
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
 	int64		ahead = Min(sf_max_ahead, half / 2);
 	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
+	SfLeaseRequest request = sf_lease_requested(&shared->registry);
 	TimestampTz lease_end;
 	int64		by_clock;
 
-	if (due_now)
+	if (due_now || request == SF_REQUEST_NOW)
 		return 0;
+	if (last_delay > 0 && request == SF_REQUEST_SOON)
+		return Min(last_delay, REQUESTED_RETRY) - elapsed;
 	if (last_delay > 0)
 		return last_delay - elapsed;
 	lease_end = sf_registry_state(&shared->registry).lease.until;
@@ -210,15 +249,82 @@ apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 		return;
 	}
 	state = answer->status == SF_ANSWER_REFUSED ? SF_REGISTRY_REFUSED : SF_REGISTRY_UNREACHABLE;
-	if (sf_lease_not_granted(&shared->registry, state, answer->error, answer->free_at) != state)
+	if (sf_lease_not_granted(&shared->registry, state, answer->error, answer->free_at,
+							 answer->other ? &answer->identity : NULL) != state)
 		log_not_granted(held, answer);
 	last_delay = next_delay(shared, answer);
+}
+
+static void explain(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
+
+static void
+explain(SfAnswer *answer, const char *format,...)
+{
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(answer->error, sizeof(answer->error), format, arguments);
+	va_end(arguments);
+}
+
+/*
+ * Whether the registry is the one that the leases of this server come from, which its first
+ * registry becomes.  A registry that is not is asked for nothing, since the lease number that this
+ * server knows would start a grace period there.
+ */
+static bool
+is_own_registry(const SfConnection *connection, SfAnswer *answer)
+{
+	int64		recorded = sf_registry_identity_read();
+
+	if (!sf_registry_identity(connection, answer))
+		return false;
+	if (answer->identity == recorded)
+		return true;
+	answer->status = SF_ANSWER_REFUSED;
+	if (recorded == SF_NO_IDENTITY && in_recovery)
+	{
+		explain(answer, "the primary of this standby has not recorded its registry yet");
+		return false;
+	}
+	if (recorded == SF_NO_IDENTITY)
+		return sf_registry_identity_try_write(answer->identity, answer->error,
+											  sizeof(answer->error));
+	answer->other = true;
+	if (answer->identity == SF_NO_IDENTITY)
+		explain(answer, "this is another registry than the one that this server leases from: it has no identity");
+	else
+		explain(answer, "this is another registry than the one that this server leases from: its identity is %lld, not %lld",
+				(long long) answer->identity, (long long) recorded);
+	return false;
 }
 
 /*
  * Renew the lease, or claim one.  If the renewal is refused, a claim can still be granted: the
  * lease may have expired and its machine ID may now be leased to another server.
  */
+static void
+ask_registry(const SfClaim *claim, const SfLease *held, SfAnswer *answer)
+{
+	SfConnection connection;
+	bool		connected = sf_registry_connect(&connection, sf_settings_registry, answer);
+
+	/* an attempt that the stop of the server ends shows nothing */
+	if (connected || !ShutdownRequestPending)
+		reached = connected;
+	if (!connected)
+		return;
+	if (is_own_registry(&connection, answer))
+	{
+		answer->status = SF_ANSWER_REFUSED;
+		if (held->number != 0)
+			sf_registry_renew(&connection, claim, held, answer);
+		if (answer->status == SF_ANSWER_REFUSED && !ShutdownRequestPending)
+			sf_registry_claim(&connection, claim, held, answer);
+	}
+	sf_registry_disconnect(&connection);
+}
+
 static void
 attempt_lease(SfShared *shared)
 {
@@ -237,27 +343,40 @@ attempt_lease(SfShared *shared)
 	};
 
 	due_now = false;
+	sf_lease_attempt(&shared->registry);
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 						 claim.wanted, DEBUG1))
 		strlcpy(answer.error, "the settings of this server do not fit each other",
 				sizeof(answer.error));
 	else
-	{
-		if (held.number != 0)
-			sf_registry_renew(sf_settings_registry, &claim, &held, &answer);
-		if (answer.status == SF_ANSWER_REFUSED && !ShutdownRequestPending)
-			sf_registry_claim(sf_settings_registry, &claim, &held, &answer);
-	}
+		ask_registry(&claim, &held, &answer);
 	last_attempt = sf_start_stopwatch();
-	reached = answer.connected;
 	if (!ShutdownRequestPending)
 		apply_answer(shared, &held, &answer);
 }
 
+/* Another registry is told nothing. */
+static bool
+release_at_registry(const pg_uuid_t *token, TimestampTz used_until, const SfLease *held,
+					SfAnswer *answer)
+{
+	SfConnection connection;
+	bool		done;
+
+	if (!sf_registry_connect(&connection, sf_settings_registry, answer))
+		return false;
+	done = sf_registry_identity(&connection, answer) &&
+		(answer->identity != sf_registry_identity_read() ||
+		 sf_registry_release(&connection, token, used_until, held, answer));
+	sf_registry_disconnect(&connection);
+	return done;
+}
+
 /*
  * Stop issuing, and release the rest of the lease for other servers.  If the last attempt did
- * not reach the registry, this does not try: the server should stop without delay.
+ * not reach the registry, this does not try, and it takes a second at most: the server should stop
+ * without delay, since a standby may be waiting to be promoted.
  */
 static void
 release_lease(SfShared *shared)
@@ -269,7 +388,7 @@ release_lease(SfShared *shared)
 
 	if (!reached || used_until == DT_NOEND)
 		return;
-	if (!sf_registry_release(sf_settings_registry, &token, used_until, &held, &answer))
+	if (!release_at_registry(&token, used_until, &held, &answer))
 		ereport(LOG,
 				errmsg("the lease of this server's machine ID could not be given back to the registry"),
 				errdetail("%s", answer.error),
@@ -306,11 +425,12 @@ describe_holder(void)
 static void
 sleep_until_due(SfShared *shared)
 {
-	int64		time = time_to_attempt(shared);
+	int64		time = waits_for_promotion(shared) ? LONGEST_SLEEP : time_to_attempt(shared);
+	int64		longest = in_recovery ? PROMOTION_SLEEP : LONGEST_SLEEP;
 
 	if (time > 0)
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min(time, LONGEST_SLEEP), sf_wait_event(SF_WAIT_REGISTRY_WORKER));
+						 (long) Min(time, longest), sf_wait_event(SF_WAIT_REGISTRY_WORKER));
 	ResetLatch(MyLatch);
 }
 
@@ -323,6 +443,7 @@ snowflake_registry_worker_main(Datum argument)
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 
+	in_recovery = RecoveryInProgress();
 	describe_holder();
 	before_shmem_exit(unset_worker, (Datum) 0);
 	set_worker(shared, MyLatch);
@@ -334,7 +455,7 @@ snowflake_registry_worker_main(Datum argument)
 			ProcessConfigFile(PGC_SIGHUP);
 			due_now = true;
 		}
-		if (time_to_attempt(shared) <= 0)
+		if (!waits_for_promotion(shared) && time_to_attempt(shared) <= 0)
 			attempt_lease(shared);
 		sleep_until_due(shared);
 	}

@@ -90,6 +90,7 @@ sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *s
 	registry->lease = *lease;
 	registry->skew_known = true;
 	registry->skew = skew;
+	registry->is_other = false;
 	before = set_state(registry, SF_REGISTRY_HELD, "");
 	LWLockRelease(&registry->lock);
 	return before;
@@ -97,12 +98,14 @@ sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *s
 
 SfRegistryState
 sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
-					 const char *error, TimestampTz free_at)
+					 const char *error, TimestampTz free_at, const int64 *other)
 {
 	SfRegistryState before;
 
 	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
 	registry->free_at = free_at;
+	registry->is_other = other != NULL;
+	registry->other_identity = other ? *other : 0;
 	before = set_state(registry, state, error);
 	LWLockRelease(&registry->lock);
 	return before;
@@ -117,6 +120,34 @@ sf_lease_forget(SfRegistry *registry)
 	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
 	registry->lease = none;
 	set_state(registry, SF_REGISTRY_RELEASED, "");
+	LWLockRelease(&registry->lock);
+}
+
+/* Sessions that fail again and again wake the worker once. */
+void
+sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
+{
+	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	if (registry->request < request)
+	{
+		registry->request = request;
+		if (registry->worker)
+			SetLatch(registry->worker);
+	}
+	LWLockRelease(&registry->lock);
+}
+
+SfLeaseRequest
+sf_lease_requested(SfRegistry *registry)
+{
+	return sf_registry_state(registry).request;
+}
+
+void
+sf_lease_attempt(SfRegistry *registry)
+{
+	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	registry->request = SF_REQUEST_NONE;
 	LWLockRelease(&registry->lock);
 }
 
@@ -171,9 +202,13 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 					errmsg("no %s ID can be issued: the registry leases no machine ID to this server",
 						   name),
 					detail_refusal(&state),
+					state.is_other ?
+					errhint("Set snowflake.registry to the former registry.  If that one has been shut off, use snowflake_accept_registry(); if it still grants leases, IDs can then be issued twice.") :
 					errhint("This server goes on asking. See last_error in pg_stat_snowflake, and snowflake_registry.machines on the registry."));
 			break;
 		case SF_REGISTRY_UNREACHABLE:
+			if (state.request == SF_REQUEST_NONE)
+				sf_lease_request(registry, SF_REQUEST_SOON);
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("no %s ID can be issued: the registry has been out of reach since %s",

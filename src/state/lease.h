@@ -23,6 +23,15 @@ typedef enum SfRegistryState
 	SF_REGISTRY_RELEASED,		/* the server stops */
 } SfRegistryState;
 
+/* When sessions want the next attempt, in ascending order of urgency. */
+typedef enum SfLeaseRequest
+{
+	SF_REQUEST_NONE,
+	SF_REQUEST_SOON,			/* calls fail because the registry was not
+								 * reached */
+	SF_REQUEST_NOW,
+} SfLeaseRequest;
+
 /* In shared memory; all of it under the lock. */
 typedef struct SfRegistry
 {
@@ -33,10 +42,14 @@ typedef struct SfRegistry
 	bool		skew_known;
 	int64		skew;			/* us that this server's clock is ahead of the
 								 * registry's */
-	char		error[256];		/* of the last attempt; empty if it was
+	char		error[1024];	/* of the last attempt; empty if it was
 								 * granted */
 	TimestampTz free_at;		/* if that was refused: when a lease might be
 								 * granted, or infinity */
+	bool		is_other;		/* if that was refused: because the registry
+								 * is another one than before */
+	int64		other_identity; /* then, its identity */
+	SfLeaseRequest request;		/* for the next attempt */
 	Latch	   *worker;			/* NULL: it does not run */
 } SfRegistry;
 
@@ -52,12 +65,13 @@ extern const char *sf_registry_state_name(SfRegistryState state);
 /*
  * For the registry worker alone: what an attempt came to.  Both return the state before.  A lease
  * that was granted is the same as before if only its end differs; the caller then gives it to
- * the generators.
+ * the generators.  other is the identity of the registry if it is another one than before, or NULL.
  */
 extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease,
 										int64 skew, bool *same);
 extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
-											const char *error, TimestampTz free_at);
+											const char *error, TimestampTz free_at,
+											const int64 *other);
 
 /*
  * For the registry worker alone: there is no lease any more; the next one will have another
@@ -66,13 +80,25 @@ extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryStat
 extern void sf_lease_forget(SfRegistry *registry);
 
 /*
+ * Request an attempt of the registry worker, which it is woken for; and, for the worker, the most
+ * urgent request, and that an attempt begins, after which there is none.
+ */
+extern void sf_lease_request(SfRegistry *registry, SfLeaseRequest request);
+extern SfLeaseRequest sf_lease_requested(SfRegistry *registry);
+extern void sf_lease_attempt(SfRegistry *registry);
+
+/*
  * For a session that waits for a lease, to issue an ID of the named kind: wakes the registry
- * worker.  Raises object_not_in_prerequisite_state, which says why, if waiting is of no use: the
- * last attempt has failed, or the server stops.
+ * worker, which lets some time pass between attempts that fail.  Raises
+ * object_not_in_prerequisite_state, which says why, if waiting is of no use: the last attempt has
+ * failed, or the server stops.
  */
 extern void sf_lease_hurry(SfRegistry *registry, const char *name);
 
-/* Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind. */
+/*
+ * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
+ * registry was not reached, that is a request for another attempt.
+ */
 pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
 
 #endif							/* SF_LEASE_H */

@@ -1,0 +1,332 @@
+/*
+ * connect.c
+ *	  Connections to the registry.
+ *
+ * Libpq's blocking call applies connect_timeout to each address of each host, but cannot be
+ * interrupted: a registry that does not answer would delay a stop of the server.  Libpq's other
+ * calls can be interrupted, but have no timeout, and do not try the next address when one is
+ * exceeded.  So the hosts of the connection string are taken apart here, the addresses of each
+ * are looked up, and each address is one connection of libpq with a timeout.
+ *
+ * Looking up addresses cannot be interrupted.  A process that is to exit does not do that, and
+ * connects to the address that it was connected to last.
+ */
+#include "postgres.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include "libpq-fe.h"
+#include "miscadmin.h"
+#include "postmaster/interrupt.h"
+#include "storage/latch.h"
+
+#include "clocks.h"
+#include "registry/client.h"
+#include "wait_event.h"
+
+#define CONNECT_TIMEOUT	5		/* s, unless the connection string has another
+								 * one */
+
+/* Where to connect to.  Empty values are those of the connection string. */
+typedef struct Address
+{
+	char		host[NI_MAXHOST];
+	char		hostaddr[NI_MAXHOST];
+	char		port[NI_MAXSERV];
+} Address;
+
+/* Where the process was connected to last. */
+static Address last_address;
+
+/* An attempt to connect to each address of a connection string. */
+typedef struct Attempt
+{
+	SfConnection *connection;
+	const char *conninfo;
+	int64		timeout;		/* ms, for each address */
+	SfAnswer   *answer;
+} Attempt;
+
+/* Notices of the registry are not shown here; the registry can log them. */
+static void
+ignore_notice(void *argument, const char *message)
+{
+}
+
+static int64
+time_left(const SfConnection *connection, SfStopwatch since, int64 timeout)
+{
+	int64		left = timeout - sf_stopwatch(since) / 1000;
+
+	if (connection->leaving)
+	{
+		int64		leaving = SF_LEAVING_TIMEOUT - sf_stopwatch(connection->since) / 1000;
+
+		left = Min(left, leaving);
+	}
+	return left;
+}
+
+/* Libpq may be called for an event of the socket alone, and not for one of the latch. */
+bool
+sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since, int64 timeout)
+{
+	int			occurred = 0;
+
+	while (!(occurred & event))
+	{
+		int64		left = time_left(connection, since, timeout);
+
+		if (left <= 0 || (ShutdownRequestPending && !connection->leaving))
+			return false;
+		occurred = WaitLatchOrSocket(MyLatch,
+									 WL_LATCH_SET | event | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+									 PQsocket(connection->libpq), (long) Min(left, INT_MAX),
+									 sf_wait_event(SF_WAIT_REGISTRY));
+		if (occurred & WL_LATCH_SET)
+			ResetLatch(MyLatch);
+	}
+	return true;
+}
+
+/* Wait for the end of an attempt; returns whether the connection was opened. */
+static bool
+complete(const Attempt *attempt)
+{
+	const SfConnection *connection = attempt->connection;
+	SfStopwatch began = sf_start_stopwatch();
+	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+
+	if (PQstatus(connection->libpq) == CONNECTION_BAD)
+		return false;
+	while (status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED)
+	{
+		bool		reading = status == PGRES_POLLING_READING;
+
+		if (!sf_registry_wait(connection, reading ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE,
+							  began, attempt->timeout))
+			return false;
+		status = PQconnectPoll(connection->libpq);
+	}
+	return status == PGRES_POLLING_OK;
+}
+
+/*
+ * Keep the reason why an address could not be connected to, after those of other addresses.  Of an
+ * attempt that has not come to an end, libpq's message has the address and no reason.
+ */
+static void
+add_failure(SfAnswer *answer, PGconn *libpq)
+{
+	char		all[sizeof(answer->error)];
+
+	if (libpq == NULL)
+	{
+		sf_registry_keep_error(answer, SF_ANSWER_NONE, "out of memory");
+		return;
+	}
+	snprintf(all, sizeof(all), "%s%s%s", answer->error, PQerrorMessage(libpq),
+			 PQstatus(libpq) == CONNECTION_BAD ? "" : "the registry did not answer in time");
+	sf_registry_keep_error(answer, SF_ANSWER_NONE, all);
+	strlcat(answer->error, "; ", sizeof(answer->error));
+}
+
+static void
+remember(PGconn *libpq)
+{
+	strlcpy(last_address.host, PQhost(libpq), sizeof(last_address.host));
+	strlcpy(last_address.hostaddr, PQhostaddr(libpq), sizeof(last_address.hostaddr));
+	strlcpy(last_address.port, PQport(libpq), sizeof(last_address.port));
+}
+
+/* Keywords that follow the connection string (dbname) have precedence over it. */
+static bool
+connect_address(const Attempt *attempt, const Address *address)
+{
+	const char *const keywords[] = {"fallback_application_name", "dbname",
+	"host", "hostaddr", "port", NULL};
+	const char *const values[] = {"snowflake registry worker", attempt->conninfo, address->host,
+	address->hostaddr, address->port, NULL};
+	SfConnection *connection = attempt->connection;
+
+	connection->libpq = PQconnectStartParams(keywords, values, true);
+	if (connection->libpq && complete(attempt))
+	{
+		PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
+		remember(connection->libpq);
+		return true;
+	}
+	add_failure(attempt->answer, connection->libpq);
+	sf_registry_disconnect(connection);
+	return false;
+}
+
+/* Connect to each address that the name of a host has. */
+static bool
+connect_name(const Attempt *attempt, const Address *address)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found;
+	bool		connected = false;
+
+	if (getaddrinfo(address->host, NULL, &hints, &found) != 0)
+		return connect_address(attempt, address);	/* libpq has a message */
+	for (struct addrinfo *next = found;
+		 next && !connected && !ShutdownRequestPending; next = next->ai_next)
+	{
+		Address		one = *address;
+
+		if (getnameinfo(next->ai_addr, next->ai_addrlen, one.hostaddr, sizeof(one.hostaddr),
+						NULL, 0, NI_NUMERICHOST) == 0)
+			connected = connect_address(attempt, &one);
+	}
+	freeaddrinfo(found);
+	return connected;
+}
+
+static bool
+connect_host(const Attempt *attempt, const Address *address)
+{
+	if (address->host[0] == '\0' || address->host[0] == '/' || address->host[0] == '@' ||
+		address->hostaddr[0] != '\0')
+		return connect_address(attempt, address);
+	return connect_name(attempt, address);
+}
+
+/* The value of an option; empty if it is not set. */
+static const char *
+option(PQconninfoOption *options, const char *keyword)
+{
+	for (; options->keyword; options++)
+	{
+		if (strcmp(options->keyword, keyword) == 0 && options->val)
+			return options->val;
+	}
+	return "";
+}
+
+/* Copy the item of a list of that number, from 0 on.  Returns whether there is one. */
+static bool
+get_item(const char *list, int number, char *item, size_t size)
+{
+	size_t		length;
+
+	for (int i = 0; i < number; i++)
+	{
+		list = strchr(list, ',');
+		if (list == NULL)
+			return false;
+		list++;
+	}
+	length = strcspn(list, ",");
+	strlcpy(item, list, Min(length + 1, size));
+	return true;
+}
+
+/* The number of an item of a list that is empty has no effect: the default is used. */
+static void
+get_port(const char *list, int number, Address *address)
+{
+	if (strchr(list, ',') == NULL)
+		return;					/* the one of the connection string */
+	if (!get_item(list, number, address->port, sizeof(address->port)) || !address->port[0])
+		strlcpy(address->port, DEF_PGPORT_STR, sizeof(address->port));
+}
+
+static bool
+connect_hosts(const Attempt *attempt, PQconninfoOption *options)
+{
+	const char *hosts = option(options, "host");
+	const char *hostaddrs = option(options, "hostaddr");
+	const char *counted = hostaddrs[0] ? hostaddrs : hosts;
+	Address		address = {0};
+	char		item[NI_MAXHOST];
+
+	for (int i = 0; get_item(counted, i, item, sizeof(item)) && !ShutdownRequestPending; i++)
+	{
+		memset(&address, 0, sizeof(address));
+		get_item(hosts, i, address.host, sizeof(address.host));
+		get_item(hostaddrs, i, address.hostaddr, sizeof(address.hostaddr));
+		get_port(option(options, "port"), i, &address);
+		if (connect_host(attempt, &address))
+			return true;
+	}
+	return false;
+}
+
+/* The options of a connection string, and of the service that it can name. */
+static PQconninfoOption *
+get_options(const char *conninfo)
+{
+	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+	PGconn	   *started;
+
+	if (options == NULL || !option(options, "service")[0])
+		return options;
+	PQconninfoFree(options);
+	started = PQconnectStart(conninfo);
+	options = PQconninfo(started);
+	PQfinish(started);
+	return options;
+}
+
+static bool
+connect_string(Attempt *attempt)
+{
+	PQconninfoOption *options = get_options(attempt->conninfo);
+	const char *timeout;
+	bool		connected;
+
+	if (options == NULL)
+	{
+		add_failure(attempt->answer, NULL);
+		return false;
+	}
+	timeout = option(options, "connect_timeout");
+	attempt->timeout = timeout[0] ? strtoll(timeout, NULL, 10) * 1000 : CONNECT_TIMEOUT * 1000;
+	if (attempt->timeout <= 0)
+		attempt->timeout = PG_INT64_MAX / 2;	/* as libpq understands it */
+	connected = connect_hosts(attempt, options);
+	PQconninfoFree(options);
+	return connected;
+}
+
+/* The messages of addresses are separated by semicolons; remove the last one. */
+static void
+end_failure(SfAnswer *answer)
+{
+	size_t		length = strlen(answer->error);
+
+	if (length >= 2 && strcmp(&answer->error[length - 2], "; ") == 0)
+		answer->error[length - 2] = '\0';
+}
+
+bool
+sf_registry_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer)
+{
+	Attempt		attempt = {.connection = connection,.conninfo = conninfo,.answer = answer};
+	bool		connected;
+
+	*connection = (SfConnection)
+	{
+		.leaving = ShutdownRequestPending,.since = sf_start_stopwatch()
+	};
+	answer->error[0] = '\0';
+	answer->status = SF_ANSWER_NONE;
+	attempt.timeout = SF_LEAVING_TIMEOUT;
+	if (connection->leaving)
+		connected = connect_address(&attempt, &last_address);
+	else
+		connected = connect_string(&attempt);
+	if (!connected)
+		end_failure(answer);
+	return connected;
+}
+
+void
+sf_registry_disconnect(SfConnection *connection)
+{
+	PQfinish(connection->libpq);
+	connection->libpq = NULL;
+}

@@ -1,0 +1,194 @@
+# A server leases from one registry until an administrator lets it lease from another: if some
+# servers leased from one and some from another, two could have the same machine ID.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use Fleet;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $nextval = 'SELECT snowflake_nextval()';
+my $fleet = Fleet->new;
+my $registry = $fleet->registry;
+
+# The line of configuration of the registry in a database of a cluster.
+sub at
+{
+	my ($cluster, $database, $user) = @_;
+
+	return "snowflake.registry = 'host=" . $cluster->host . ' port=' . $cluster->port . " dbname=$database"
+	  . ($user ? " user=$user" : '') . q{'};
+}
+
+# Restart a server with another registry.
+sub move
+{
+	my ($server, @at) = @_;
+
+	$server->append_conf('postgresql.conf', at(@at));
+	$server->restart;
+}
+
+sub identity
+{
+	my ($cluster, $database) = @_;
+
+	return $cluster->safe_psql($database, 'SELECT snowflake_registry.identity()');
+}
+
+my @lease = (lines => ['snowflake.registry_lease = 600']);
+my ($first, $second) = map { $fleet->server($_, @lease) } 'first', 'second';
+$fleet->begins_to_issue($_, $_->name . ' issues IDs') for $first, $second;
+$fleet->start_writer($_) for $first, $second;
+my $identity = identity($registry, 'postgres');
+
+# Another registry, which would grant the same machine IDs.
+$registry->safe_psql('postgres', 'CREATE DATABASE other');
+$fleet->make_registry('other');
+isnt(identity($registry, 'other'), $identity, 'another registry has another identity');
+fails_with($first, 'SELECT snowflake_accept_registry()', '55000', qr/this server has refused no registry/, qr/HINT:  Set snowflake\.registry/);
+
+# A rolling restart with it: the first server that is restarted issues no IDs.
+move($first, $registry, 'other');
+$fleet->wait_for_state($first, 'refused');
+is( $fleet->leased($first, 'last_error'),
+	"this is another registry than the one that this server leases from: its identity is @{[ identity($registry, 'other') ]}, not $identity",
+	'another registry is refused');
+fails_with($first, $nextval, '55000', qr/no Snowflake ID can be issued: the registry leases no machine ID to this server/,
+	qr/HINT:  Set snowflake\.registry to the former registry\.  If .* use snowflake_accept_registry\(\)/);
+ok(!$fleet->issues($first), 'and no ID is issued');
+is($registry->safe_psql('other', 'SELECT held, grace_until, last_lease_number FROM snowflake_registry.status'), '0||0',
+	'it is asked for nothing');
+
+# So it is after a crash, on a standby and in a restored backup.
+crash($first);
+$first->start;
+$fleet->wait_for_state($first, 'refused');
+ok(!$fleet->issues($first), 'it is refused after a crash');
+$second->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($second, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', at($registry, 'other'));
+$standby->start;
+fails_with($standby, 'SELECT snowflake_accept_registry()', '25006', qr/during recovery/);
+$standby->promote;
+$fleet->wait_for_state($standby, 'refused');
+ok(!$fleet->issues($standby), 'and after a promotion');
+move($standby, $registry, 'postgres');
+$fleet->begins_to_issue($standby, 'the registry that the primary leases from is accepted');
+$standby->stop;
+
+# The former registry again.
+move($first, $registry, 'postgres');
+$fleet->begins_to_issue($first, 'a server that leases from its registry again issues IDs');
+
+# A standby that has replayed the first lease from WAL alone, and not from a base backup.
+my $primary = PostgreSQL::Test::Cluster->new('primary');
+$primary->init(allows_streaming => 1);
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.max_wait = '5s'");
+$primary->start;
+$primary->backup('backup');
+my $replica = PostgreSQL::Test::Cluster->new('replica');
+$replica->init_from_backup($primary, 'backup', has_streaming => 1);
+$replica->append_conf('postgresql.conf', at($registry, 'other'));
+$replica->start;
+move($primary, $registry, 'postgres');
+$primary->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$fleet->begins_to_issue($primary, 'a server issues IDs that has a standby');
+$primary->wait_for_catchup($replica);
+$replica->promote;
+$fleet->wait_for_state($replica, 'refused');
+like($fleet->leased($replica, 'last_error'), qr/not $identity$/, 'the standby has received the identity');
+$_->stop for $primary, $replica;
+
+# The registry of a single server is another one now, which an administrator accepts.
+my $single = $fleet->server('single', @lease);
+$fleet->begins_to_issue($single, 'another server issues IDs');
+move($single, $registry, 'other');
+$fleet->wait_for_state($single, 'refused');
+my $log = -s $single->logfile;
+$single->safe_psql('postgres', 'SELECT snowflake_accept_registry()');
+$fleet->wait_for_state($single, 'held');
+is($single->safe_psql('postgres', 'SELECT snowflake_nextval() > 0'), 't', 'a registry that is accepted leases at once');
+log_matches($single, $log, qr/the registry with identity \d+ was accepted/, 'which is logged');
+fails_with($single, 'SELECT snowflake_accept_registry()', '55000', qr/this server has refused no registry/);
+
+# An extension that is created again is another registry.
+$registry->safe_psql('other', 'DROP EXTENSION snowflake_registry');
+$fleet->make_registry('other');
+$single->reload;
+$fleet->wait_for_state($single, 'refused');
+$single->stop;
+
+# A registry whose SQL is of version 1.0 has no identity.  When it is updated, its servers record
+# the identity that it then has, and accept no registry without one.
+$registry->safe_psql('postgres', "CREATE DATABASE $_") for 'old', 'older';
+$registry->safe_psql($_, "CREATE EXTENSION snowflake_registry VERSION '1.0'; SELECT snowflake_registry.declare_first()") for 'old', 'older';
+my $kept = $fleet->server('kept', lines => [ 'snowflake.registry_lease = 600', at($registry, 'old') ]);
+$kept->safe_psql('postgres', 'SELECT snowflake_nextval()');
+my $held = $fleet->leased($kept, 'machine_id, lease_from, lease_until');
+$registry->safe_psql('old', 'ALTER EXTENSION snowflake_registry UPDATE');
+$kept->reload;
+my $until = (split /\|/, $held)[2];
+$kept->poll_query_until('postgres', "SELECT lease_until > '$until' FROM pg_stat_snowflake LIMIT 1") or die;
+is($fleet->leased($kept, 'machine_id, lease_from'), ($held =~ s/\|[^|]*$//r), 'a registry that is updated renews the lease');
+move($kept, $registry, 'older');
+$fleet->wait_for_state($kept, 'refused');
+is($fleet->leased($kept, 'last_error'), 'this is another registry than the one that this server leases from: it has no identity',
+	'a registry without an identity is another one');
+$kept->safe_psql('postgres', 'SELECT snowflake_accept_registry()');
+$fleet->wait_for_state($kept, 'held');
+$kept->safe_psql('postgres', 'SELECT snowflake_nextval()');
+$kept->stop;
+
+# The identity cannot be recorded, since the origins of the two generators have the slots: there is
+# no lease.  (18 has a setting of its own for origins.)
+my $slots = $registry->pg_version >= 18 ? 'max_active_replication_origins' : 'max_replication_slots';
+my $full = $fleet->server('full', lines => [ "$slots = 2", "snowflake.registry = ''" ]);
+move($full, $registry, 'postgres');
+$fleet->wait_for_state($full, 'refused');
+like($fleet->leased($full, 'last_error'), qr/^could not find free replication state slot for replication origin/, 'no slot for the identity');
+$full->append_conf('postgresql.conf', "$slots = 3");
+$full->restart;
+$fleet->begins_to_issue($full, 'with more slots the server issues IDs');
+$full->stop;
+
+# The registry moves to another cluster, as docs/scale-out.md tells: nobody reaches the old one, it
+# is dumped and restored, and servers that issue IDs meanwhile are restarted one after the other.
+$registry->safe_psql('postgres', <<'SQL');
+CREATE ROLE snowflake_server LOGIN;
+SELECT snowflake_registry.admit('snowflake_server');
+SQL
+for my $server ($first, $second)
+{
+	move($server, $registry, 'postgres', 'snowflake_server');
+	$fleet->begins_to_issue($server, $server->name . ' leases as an admitted role');
+}
+my $target = PostgreSQL::Test::Cluster->new('target');
+$target->init(extra => [ '--no-sync' ]);
+$target->start;
+$target->safe_psql('postgres', 'CREATE ROLE snowflake_server LOGIN; CREATE DATABASE moved');
+$registry->safe_psql('postgres', <<'SQL');
+REVOKE CONNECT ON DATABASE postgres FROM PUBLIC, snowflake_server;
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND usename = 'snowflake_server';
+SQL
+system_or_bail('sh', '-c', 'pg_dump -d "$1" | psql -XqAt -v ON_ERROR_STOP=1 -d "$2"', 'sh', map { $_->[0]->connstr($_->[1]) } [ $registry, 'postgres' ], [ $target, 'moved' ]);
+is(identity($target, 'moved'), $identity, 'a dump keeps the identity');
+$target->safe_psql('moved', 'SELECT snowflake_registry.end_grace_period()');
+for my $server ($first, $second)
+{
+	$server->reload;
+	$fleet->begins_to_issue($server, $server->name . ' continues with its lease');
+	move($server, $target, 'moved', 'snowflake_server');
+	$fleet->begins_to_issue($server, $server->name . ' is granted one where the registry is now');
+}
+isnt($fleet->machine_id($first), $fleet->machine_id($second), 'with another machine ID than the other');
+
+$fleet->stop_writers;
+$fleet->check(10000, 'all servers');
+done_testing();

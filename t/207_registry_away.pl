@@ -1,0 +1,89 @@
+# A registry that is away or does not answer: a stop of a server does not wait for it, another
+# host is asked, and calls that fail let the server ask again soon.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use Fleet;
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $nextval = 'SELECT snowflake_nextval()';
+my $fleet = Fleet->new;
+my $registry = $fleet->registry;
+$registry->safe_psql('postgres', "SELECT snowflake_registry.configure(max_lease => '1 day')");
+
+# A host that is no server: what listens there, on a socket in a directory of its own.
+sub listen_at
+{
+	my ($directory) = @_;
+
+	return IO::Socket::UNIX->new(Type => SOCK_STREAM, Local => "$directory/.s.PGSQL." . $registry->port, Listen => 100)
+	  // die "cannot listen at $directory: $!";
+}
+
+# The line of configuration of a list of hosts.
+sub hosts
+{
+	my ($options, @hosts) = @_;
+
+	return "snowflake.registry = 'host=" . join(',', @hosts) . ' port=' . $registry->port . " dbname=postgres $options'";
+}
+
+# A host that accepts connections and does not answer is given up after connect_timeout, and the
+# next one is asked.
+my $silent = PostgreSQL::Test::Utils::tempdir_short();
+my $listener = listen_at($silent);
+my $second = $fleet->server('second', lines => [ hosts('connect_timeout=1', $silent, $registry->host) ]);
+$fleet->begins_to_issue($second, 'a second host is asked if the first one does not answer');
+$second->stop;
+my $third = $fleet->server('third', lines => [ hosts('connect_timeout=1', "$silent/missing", $silent) ]);
+$fleet->wait_for_state($third, 'unreachable');
+like($fleet->leased($third, 'last_error'), qr/^connection to server on socket .*missing.* failed: .*; .*the registry did not answer in time$/,
+	'the reason of each host is shown');
+$third->stop;
+
+# A registry that hangs when the server is to give its lease back: the server stops nevertheless.
+my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $registry->host) ]);
+$fleet->begins_to_issue($holder, 'a server that holds a lease issues IDs');
+my $machine_id = $fleet->machine_id($holder);
+pause_postmaster($registry);
+my $log = -s $holder->logfile;
+$holder->stop;
+pass('a server stops while the registry hangs');
+log_matches($holder, $log, qr/the lease of this server's machine ID could not be given back to the registry/, 'and says that its lease runs out');
+$holder->start;
+wait_until(sub { $fleet->registry_worker($holder) }) or die 'no registry worker runs';
+$holder->stop;
+pass('also while the registry worker waits for a connection');
+resume_postmaster($registry);
+is($registry->safe_psql('postgres', "SELECT state FROM snowflake_registry.machines WHERE machine_id = $machine_id"), 'held', 'the lease runs out by itself');
+
+# Calls that fail let the server ask again once a second, however long it has not reached the
+# registry.  Otherwise, twelve attempts would take more than four minutes.
+my $away = PostgreSQL::Test::Utils::tempdir_short();
+my $gate = listen_at($away);
+$gate->blocking(0);
+my $began = time;
+my $attempts = 0;
+my $asking = $fleet->server('asking', lines => [ 'snowflake.registry_lease = 86400', hosts('', $away, $registry->host) ]);
+$registry->stop;
+$asking->restart;
+my $came = wait_until(
+	sub {
+		$asking->psql('postgres', $nextval);
+		while (my $client = $gate->accept) { $attempts++; close $client; }
+		return $attempts >= 12;
+	});
+ok($came, 'calls that fail let the server ask the registry again and again');
+cmp_ok($attempts, '<=', time - $began + 12, 'but not each of them');
+$registry->start;
+$fleet->begins_to_issue($asking, 'it issues IDs when the registry is back');
+
+$fleet->check(1000, 'all servers');
+done_testing();
