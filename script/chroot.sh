@@ -8,13 +8,19 @@ can_chroot() {
 		say "SKIPPED: chroots need root"
 	elif ! command -v apt-get > /dev/null; then
 		say "SKIPPED: there is no apt"
-	elif ! command -v mmdebstrap > /dev/null && ! { apt-get update -qq; apt_install mmdebstrap; } > /dev/null 2>&1; then
+	elif ! command -v mmdebstrap > /dev/null && ! install_mmdebstrap > /dev/null 2>&1; then
 		say "SKIPPED: mmdebstrap could not be installed"
 	else
 		return 0
 	fi
 	return 1
 }
+
+# Two scripts may do so at the same time: .ci/run does.
+install_mmdebstrap() (
+	flock 9
+	command -v mmdebstrap || { apt-get update -qq; apt_install mmdebstrap; }
+) 9> /run/lock/snowflake-chroot
 
 # The mirror of this system's own packages.
 mirror() {
