@@ -64,6 +64,18 @@ pass('also while the registry worker waits for a connection');
 resume_postmaster($registry);
 is($registry->safe_psql('postgres', "SELECT state FROM snowflake_registry.machines WHERE machine_id = $machine_id"), 'held', 'the lease runs out by itself');
 
+# A server that is told to stop while it asks for a renewal does not sleep until it would ask again
+# (ten seconds at most, which would be more than a stop may take here).
+my $before = PostgreSQL::Test::Utils::tempdir_short();
+my $renewing = $fleet->server('renewing', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $before, $registry->host) ]);
+$fleet->begins_to_issue($renewing, 'a server whose first host does not exist issues IDs');
+my $door = listen_at($before);
+$renewing->reload;
+my $asked = $door->accept;
+command_ok([ 'pg_ctl', '-D', $renewing->data_dir, '-m', 'fast', '-t', '8', 'stop' ], 'a server stops that waits for an answer to a renewal');
+$renewing->_update_pid(0);
+close $_ for $asked, $door;
+
 # Calls that fail let the server ask again once a second, however long it has not reached the
 # registry.  Otherwise, twelve attempts would take more than four minutes.
 my $away = PostgreSQL::Test::Utils::tempdir_short();

@@ -422,13 +422,14 @@ describe_holder(void)
 		snprintf(holder, sizeof(holder), "%s:%d", host, PostPortNumber);
 }
 
+/* A signal that came during an attempt has woken that, and not this sleep. */
 static void
 sleep_until_due(SfShared *shared)
 {
 	int64		time = waits_for_promotion(shared) ? LONGEST_SLEEP : time_to_attempt(shared);
 	int64		longest = in_recovery ? PROMOTION_SLEEP : LONGEST_SLEEP;
 
-	if (time > 0)
+	if (time > 0 && !ShutdownRequestPending && !ConfigReloadPending)
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) Min(time, longest), sf_wait_event(SF_WAIT_REGISTRY_WORKER));
 	ResetLatch(MyLatch);
