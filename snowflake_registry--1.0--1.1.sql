@@ -40,7 +40,8 @@ COMMENT ON COLUMN snowflake_registry.config.identity IS
 
 /*
  * Servers record the answer, so a row that is inserted is on disk, and on synchronous standbys,
- * before it is returned.
+ * before it is returned.  As in enter(), the transaction of another caller that has inserted the
+ * row is not waited for forever.
  */
 CREATE FUNCTION snowflake_registry.identity() RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -50,6 +51,9 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM snowflake_registry.config) THEN
 		IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
 			PERFORM set_config('synchronous_commit', 'on', true);
+		END IF;
+		IF current_setting('lock_timeout') = '0' THEN
+			PERFORM set_config('lock_timeout', '5s', true);
 		END IF;
 		INSERT INTO snowflake_registry.config (is_new) VALUES (true) ON CONFLICT DO NOTHING;
 	END IF;

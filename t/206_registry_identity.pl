@@ -53,6 +53,15 @@ $fleet->make_registry('other');
 isnt(identity($registry, 'other'), $identity, 'another registry has another identity');
 fails_with($first, 'SELECT snowflake_accept_registry()', '55000', qr/this server has refused no registry/, qr/HINT:  Set snowflake\.registry/);
 
+# A transaction that calls a new registry first, and does not end.
+$registry->safe_psql('postgres', 'CREATE DATABASE slow');
+$registry->safe_psql('slow', 'CREATE EXTENSION snowflake_registry');
+my $idle = $registry->background_psql('slow');
+$idle->query_safe('BEGIN; SELECT snowflake_registry.identity()');
+my (undef, undef, $waited) = $registry->psql('slow', "SET statement_timeout = '60s'; SELECT snowflake_registry.identity()");
+like($waited, qr/canceling statement due to lock timeout/, 'a session that has made the identity is not waited for forever');
+$idle->quit;
+
 # A rolling restart with it: the first server that is restarted issues no IDs.
 move($first, $registry, 'other');
 $fleet->wait_for_state($first, 'refused');
@@ -175,7 +184,7 @@ $target->start;
 $target->safe_psql('postgres', 'CREATE ROLE snowflake_server LOGIN; CREATE DATABASE moved');
 $registry->safe_psql('postgres', <<'SQL');
 REVOKE CONNECT ON DATABASE postgres FROM PUBLIC, snowflake_server;
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres' AND usename = 'snowflake_server';
+SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = 'postgres' AND usename = 'snowflake_server';
 SQL
 system_or_bail('sh', '-c', 'pg_dump -d "$1" | psql -XqAt -v ON_ERROR_STOP=1 -d "$2"', 'sh', map { $_->[0]->connstr($_->[1]) } [ $registry, 'postgres' ], [ $target, 'moved' ]);
 is(identity($target, 'moved'), $identity, 'a dump keeps the identity');

@@ -72,8 +72,10 @@ $fleet->begins_to_issue($renewing, 'a server whose first host does not exist iss
 my $door = listen_at($before);
 $renewing->reload;
 my $asked = $door->accept;
-command_ok([ 'pg_ctl', '-D', $renewing->data_dir, '-m', 'fast', '-t', '8', 'stop' ], 'a server stops that waits for an answer to a renewal');
-$renewing->_update_pid(0);
+{
+	local $ENV{PGCTLTIMEOUT} = 8;
+	ok($renewing->stop('fast', fail_ok => 1), 'a server stops that waits for an answer to a renewal');
+}
 close $_ for $asked, $door;
 
 # Calls that fail let the server ask again once a second, however long it has not reached the
