@@ -47,6 +47,14 @@ $fleet->wait_for_state($third, 'unreachable');
 like($fleet->leased($third, 'last_error'), qr/^connection to server on socket .*missing.* failed: .*; .*the registry did not answer in time$/,
 	'the reason of each host is shown');
 $third->stop;
+for ([ 'connect_timeout=soon', 'invalid integer value "soon" for connection option "connect_timeout"' ], [ 'host=no.invalid', 'could not translate host name "no\.invalid" to address: [^;]+' ])
+{
+	$third->append_conf('postgresql.conf', hosts($_->[0], "$silent/missing"));
+	$third->start;
+	$fleet->wait_for_state($third, 'unreachable');
+	like($fleet->leased($third, 'last_error'), qr/^$_->[1]$/, "$_->[0] has an error of its own");
+	$third->stop;
+}
 
 # A registry that hangs when the server is to give its lease back: the server stops nevertheless.
 my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $registry->host) ]);

@@ -112,24 +112,35 @@ complete(const Attempt *attempt)
 	return status == PGRES_POLLING_OK;
 }
 
+static void add_reason(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
+
+/* Keep a reason why there is no connection, after those of other addresses. */
+static void
+add_reason(SfAnswer *answer, const char *format,...)
+{
+	char		all[sizeof(answer->error)];
+	size_t		length = strlcpy(all, answer->error, sizeof(all));
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(&all[length], sizeof(all) - length, format, arguments);
+	va_end(arguments);
+	sf_registry_keep_error(answer, SF_ANSWER_NONE, all);
+	strlcat(answer->error, "; ", sizeof(answer->error));
+}
+
 /*
- * Keep the reason why an address could not be connected to, after those of other addresses.  Of an
- * attempt that has not come to an end, libpq's message has the address and no reason.
+ * Keep the reason why an address could not be connected to.  Of an attempt that has not come to an
+ * end, libpq's message has the address and no reason.
  */
 static void
 add_failure(SfAnswer *answer, PGconn *libpq)
 {
-	char		all[sizeof(answer->error)];
-
 	if (libpq == NULL)
-	{
-		sf_registry_keep_error(answer, SF_ANSWER_NONE, "out of memory");
-		return;
-	}
-	snprintf(all, sizeof(all), "%s%s%s", answer->error, PQerrorMessage(libpq),
-			 PQstatus(libpq) == CONNECTION_BAD ? "" : "the registry did not answer in time");
-	sf_registry_keep_error(answer, SF_ANSWER_NONE, all);
-	strlcat(answer->error, "; ", sizeof(answer->error));
+		add_reason(answer, "out of memory");
+	else
+		add_reason(answer, "%s%s", PQerrorMessage(libpq),
+				   PQstatus(libpq) == CONNECTION_BAD ? "" : "the registry did not answer in time");
 }
 
 static void
@@ -162,16 +173,24 @@ connect_address(const Attempt *attempt, const Address *address)
 	return false;
 }
 
-/* Connect to each address that the name of a host has. */
+/*
+ * Connect to each address that the name of a host has.  If none is found, libpq would look for
+ * them again.
+ */
 static bool
 connect_name(const Attempt *attempt, const Address *address)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *found;
 	bool		connected = false;
+	int			error = getaddrinfo(address->host, NULL, &hints, &found);
 
-	if (getaddrinfo(address->host, NULL, &hints, &found) != 0)
-		return connect_address(attempt, address);	/* libpq has a message */
+	if (error != 0)
+	{
+		add_reason(attempt->answer, "could not translate host name \"%s\" to address: %s",
+				   address->host, gai_strerror(error));
+		return false;
+	}
 	for (struct addrinfo *next = found;
 		 next && !connected && !ShutdownRequestPending; next = next->ai_next)
 	{
@@ -271,11 +290,29 @@ get_options(const char *conninfo)
 	return options;
 }
 
+/* Libpq looks at connect_timeout in its blocking call alone.  0 and less are no limit there. */
+static bool
+set_timeout(Attempt *attempt, const char *text)
+{
+	char	   *end;
+	long		seconds = strtol(text, &end, 10);
+
+	if (text[0] == '\0')
+		seconds = CONNECT_TIMEOUT;
+	else if (end[strspn(end, " \t\n\v\f\r")] != '\0')
+	{
+		add_reason(attempt->answer,
+				   "invalid integer value \"%s\" for connection option \"connect_timeout\"", text);
+		return false;
+	}
+	attempt->timeout = seconds <= 0 || seconds > INT_MAX ? PG_INT64_MAX / 2 : seconds * INT64CONST(1000);
+	return true;
+}
+
 static bool
 connect_string(Attempt *attempt)
 {
 	PQconninfoOption *options = get_options(attempt->conninfo);
-	const char *timeout;
 	bool		connected;
 
 	if (options == NULL)
@@ -283,11 +320,8 @@ connect_string(Attempt *attempt)
 		add_failure(attempt->answer, NULL);
 		return false;
 	}
-	timeout = option(options, "connect_timeout");
-	attempt->timeout = timeout[0] ? strtoll(timeout, NULL, 10) * 1000 : CONNECT_TIMEOUT * 1000;
-	if (attempt->timeout <= 0)
-		attempt->timeout = PG_INT64_MAX / 2;	/* as libpq understands it */
-	connected = connect_hosts(attempt, options);
+	connected = set_timeout(attempt, option(options, "connect_timeout")) &&
+		connect_hosts(attempt, options);
 	PQconninfoFree(options);
 	return connected;
 }

@@ -267,6 +267,18 @@ explain(SfAnswer *answer, const char *format,...)
 	va_end(arguments);
 }
 
+/* Record the first registry of this server. */
+static bool
+record_registry(SfAnswer *answer)
+{
+	char		error[sizeof(answer->error)];
+
+	if (sf_registry_identity_try_write(answer->identity, error, sizeof(error)))
+		return true;
+	sf_registry_keep_error(answer, SF_ANSWER_REFUSED, error);
+	return false;
+}
+
 /*
  * Whether the registry is the one that the leases of this server come from, which its first
  * registry becomes.  A registry that is not is asked for nothing, since the lease number that this
@@ -288,8 +300,7 @@ is_own_registry(const SfConnection *connection, SfAnswer *answer)
 		return false;
 	}
 	if (recorded == SF_NO_IDENTITY)
-		return sf_registry_identity_try_write(answer->identity, answer->error,
-											  sizeof(answer->error));
+		return record_registry(answer);
 	answer->other = true;
 	if (answer->identity == SF_NO_IDENTITY)
 		explain(answer, "this is another registry than the one that this server leases from: it has no identity");
