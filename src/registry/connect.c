@@ -136,11 +136,16 @@ add_reason(SfAnswer *answer, const char *format,...)
 static void
 add_failure(SfAnswer *answer, PGconn *libpq)
 {
+	char		text[sizeof(answer->error)];
+
 	if (libpq == NULL)
+	{
 		add_reason(answer, "out of memory");
-	else
-		add_reason(answer, "%s%s", PQerrorMessage(libpq),
-				   PQstatus(libpq) == CONNECTION_BAD ? "" : "the registry did not answer in time");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s%s", PQerrorMessage(libpq),
+			 PQstatus(libpq) == CONNECTION_BAD ? "" : "the registry did not answer in time");
+	add_reason(answer, "%s", text);
 }
 
 static void
@@ -305,7 +310,9 @@ set_timeout(Attempt *attempt, const char *text)
 				   "invalid integer value \"%s\" for connection option \"connect_timeout\"", text);
 		return false;
 	}
-	attempt->timeout = seconds <= 0 || seconds > INT_MAX ? PG_INT64_MAX / 2 : seconds * INT64CONST(1000);
+	attempt->timeout = PG_INT64_MAX / 2;
+	if (seconds > 0 && seconds <= INT_MAX)
+		attempt->timeout = seconds * INT64CONST(1000);
 	return true;
 }
 
