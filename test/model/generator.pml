@@ -86,6 +86,9 @@
  * - A release reaches the registry in the step that closes the generator.  Later, others
  *   would have the rest of the lease later, and so more would be allowed here.
  * - A generator that is closed may be given a lease again, in the same run.
+ * - With a promotion, the standby holds a lease of the other machine ID, which the server before
+ *   is not granted.  An ID whose transaction the standby has not received counts as well: the server
+ *   before may still run.
  * - A stop of the server is a crash after a close.  A crash keeps the lease, as if only the
  *   processes were restarted: a server that has none yet issues nothing.
  * - There is one generator.  The other is given leases in the same way, and the end that is
@@ -187,6 +190,11 @@ byte lease_end = FIRST_END;
 byte closed_at;
 #define LAST_TICK	MIN(TICKS, lease_end)
 #define IS_CLOSED	(cursor == CLOSED)
+#ifdef OPEN_BELOW_LEASE
+#define START_OF_LEASE	0
+#else
+#define START_OF_LEASE	POSITION(lease_start)
+#endif
 #define SAFE_OF_LEASE	(MAX(lease_start, 1) - 1)
 
 /* Of IDs with their machine IDs, the greater one has the greater rank. */
@@ -206,6 +214,12 @@ byte granted[2];
 byte changes;
 #define GRANTED(id)	(granted[MACHINE(id)] & (1 << TICK(PART(id))))
 #define FROM_TO(start, end)	((1 << (end)) - (1 << (start)))
+
+/* The lease that the standby holds before it is promoted. */
+#define STANDBY_MACHINE	1
+#define STANDBY_START	1
+#define STANDBY_END		2
+#define STANDBY_IS_PROMOTED	(PROMOTIONS == 0 || promotions > 0)
 #else
 #define LAST_TICK	TICKS
 #define IS_CLOSED	false
@@ -479,7 +493,7 @@ inline sf_generator_open()
 	atomic {					/* no other process reads these before it is open */
 #ifdef LEASES
 		wall_safe = MAX(written.safe, SAFE_OF_LEASE);
-		cursor = MAX(written.reserved_until, POSITION(lease_start)) + OTHER_PHASE * written.phase;
+		cursor = MAX(written.reserved_until, START_OF_LEASE) + OTHER_PHASE * written.phase;
 #else
 		wall_safe = written.safe;
 		cursor = written.reserved_until + OTHER_PHASE * written.phase;
@@ -489,7 +503,7 @@ inline sf_generator_open()
 #else
 	cursor = MAX(cursor, written.reserved_until);	/* sf_durable_state_read, and the swaps */
 #ifdef LEASES
-	cursor = MAX(cursor, POSITION(lease_start));
+	cursor = MAX(cursor, START_OF_LEASE);
 #endif
 #endif
 #endif
@@ -981,7 +995,7 @@ inline choose()
 {
 	if
 	:: machine = 0
-	:: machine = 1
+	:: STANDBY_IS_PROMOTED -> machine = 1
 	fi;
 	start = ended[machine];
 	do
@@ -1271,10 +1285,18 @@ end:
 			promotions++;
 			replay(standby, written);
 			replay(standby, flushed);
+#ifdef LEASES
+#ifndef LEASE_COPIED
+			kept_machine = STANDBY_MACHINE;
+			kept_start = STANDBY_START;
+			kept_end = STANDBY_END;
+#endif
+#else
 			if
 			:: !standby.commit -> forget()
 			:: else
 			fi;
+#endif
 			restart()
 		}
 #endif
@@ -1287,6 +1309,10 @@ init
 #ifdef LEASES
 		granted[0] = FROM_TO(0, FIRST_END);
 		ended[0] = FIRST_END;
+#if PROMOTIONS > 0
+		granted[STANDBY_MACHINE] = FROM_TO(STANDBY_START, STANDBY_END);
+		ended[STANDBY_MACHINE] = STANDBY_END;
+#endif
 		run Registry_worker();
 #endif
 		run Backend(0);
