@@ -62,11 +62,23 @@ system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $citus, "$Fi
 
 my $delete = "DELETE FROM orders WHERE snowflake_timestamp(id) < now()";
 my $beside = snowflake_server('beside', 'snowflake.machine_id = 1', "shared_preload_libraries = '$citus, snowflake'");
-$beside->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY)');
+$beside->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY, item text)');
 my ($status, $stdout, $stderr) = $beside->psql('postgres', $delete);
 is($stderr, '', 'Citus is given conditions on the ID');
+my @more = (
+	"snowflake_between(id, '2026-11-20', now())", "item IS NULL OR NOT snowflake_between(id, '2026-11-20', '2026-11-21')",
+	"snowflake_timestamp(id) IN ('2026-11-20', '2026-11-21')", "id IN (SELECT id FROM orders WHERE snowflake_between(id, '2026-11-20', now()))");
+for my $condition (@more)
+{
+	($status, $stdout, $stderr) = $beside->psql('postgres', "DELETE FROM orders WHERE $condition");
+	is($stderr, '', "Citus is given them in place of $condition");
+}
 ($status, $stdout, $stderr) = $beside->psql('postgres', "SET snowflake.enable_timestamp_pushdown = off; $delete");
 like($stderr, qr/the query calls/, 'and is not with pushdown off');
+$beside->safe_psql('postgres',
+	'CREATE SCHEMA other; CREATE FUNCTION other.snowflake_between(id bigint, timestamptz, timestamptz) RETURNS boolean LANGUAGE SQL STABLE RETURN id > 7');
+($status, $stdout, $stderr) = $beside->psql('postgres', "DELETE FROM orders WHERE other.snowflake_between(id, now(), now())");
+like($stderr, qr/the query calls/, 'a function of the same name is not inlined');
 my $of_function = "EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1::bigint, 2) AS g (id) WHERE snowflake_timestamp(id) < '2026-01-01'";
 like($beside->safe_psql('postgres', $of_function), qr/id < '2006515713438646272'/, 'with Citus all conditions are replaced before planning');
 $beside->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\ncitus.shard_count = 8");

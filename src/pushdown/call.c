@@ -5,9 +5,11 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
+#include "commands/extension.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -61,6 +63,22 @@ has_address(Oid function, PGFunction address)
 	return info.fn_addr == address;
 }
 
+/* Whether a function, which is not of C, is the extension's snowflake_between(). */
+static bool
+is_between(Oid function)
+{
+	char	   *name = get_func_name(function);
+	bool		same = name && strcmp(name, "snowflake_between") == 0;
+	Oid			extension;
+
+	if (name)
+		pfree(name);
+	if (!same)
+		return false;
+	extension = getExtensionOfObject(ProcedureRelationId, function);
+	return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
+}
+
 static SfFunctionKind
 look_up(Oid function)
 {
@@ -68,7 +86,7 @@ look_up(Oid function)
 	SfFunctionKind kind = SF_OTHER_FUNCTION;
 
 	if (name == NULL)
-		return SF_OTHER_FUNCTION;
+		return is_between(function) ? SF_BETWEEN : SF_OTHER_FUNCTION;
 	for (size_t i = 0; i < lengthof(time_functions); i++)
 	{
 		if (strcmp(name, time_functions[i].name) == 0 &&
@@ -130,6 +148,13 @@ sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call)
 	call->column = sf_column((Node *) call->id);
 	call->layout = list_length(function->args) > 1 ? lsecond(function->args) : NULL;
 	return call->column != NULL;
+}
+
+bool
+sf_is_between(SfFunctionLookups *lookups, Node *node)
+{
+	return IsA(node, FuncExpr) &&
+		function_kind(lookups, ((FuncExpr *) node)->funcid) == SF_BETWEEN;
 }
 
 static bool

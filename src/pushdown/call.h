@@ -3,7 +3,8 @@
  *	  Calls that return the time of an ID, and the functions of the extension.
  *
  * Functions are recognized by the name and address of their C code.  So their names in
- * SQL and their schema do not matter, and no cache of OIDs has to be invalidated.
+ * SQL and their schema do not matter, and no cache of OIDs has to be invalidated.  One that
+ * is of SQL is recognized by its name, and by its extension.
  */
 #ifndef SF_CALL_H
 #define SF_CALL_H
@@ -20,7 +21,8 @@ typedef enum SfFunctionKind
 	SF_SNO_TIMESTAMP,
 	SF_DECODE,					/* snowflake_decode, whose first field is the
 								 * time */
-	SF_SNO_DECODE
+	SF_SNO_DECODE,
+	SF_BETWEEN					/* snowflake_between, which is of SQL */
 } SfFunctionKind;
 
 /* The last functions that were looked up; zero it before use, and do not keep it. */
@@ -51,7 +53,10 @@ typedef struct SfTimeCall
  */
 extern bool sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call);
 
-/* Whether a tree contains a function that returns the time of an ID.  Queries are left out. */
+/* Whether an expression is a call of snowflake_between(). */
+extern bool sf_is_between(SfFunctionLookups *lookups, Node *node);
+
+/* Whether a tree contains one of these functions.  Queries are left out. */
 extern bool sf_mentions_time(SfFunctionLookups *lookups, Node *node);
 
 /* Whether two calls return the same time of a row: same function, column and layout. */

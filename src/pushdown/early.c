@@ -10,8 +10,10 @@
  * them, so this look has to be cheap: at range tables only, and not at queries in expressions.
  *
  * Citus plans queries in a hook of its own, from the query as it was written, and refuses some
- * whose conditions have STABLE functions.  Where it is loaded, all conditions are replaced
- * here.  It has to be the first library that is preloaded, so it is there when this begins.
+ * whose conditions have STABLE functions of columns.  Where it is loaded, all conditions are
+ * replaced here, and snowflake_between() becomes its two comparisons, as it does otherwise when
+ * the planner inlines it.  Citus has to be the first library that is preloaded, so it is there
+ * when this begins.
  *
  * A column is followed through subqueries and common table expressions to its table, whose
  * indexes may tell against the replacement (exempt.c).
@@ -20,6 +22,7 @@
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
 #include "utils/guc.h"
@@ -86,7 +89,7 @@ has_part_kept_apart(const Query *query)
 	return false;
 }
 
-/* Whether a tree has a function that returns the time of an ID, in any query of it. */
+/* Whether a tree has a function of these conditions, in any query of it. */
 static bool
 mentions_time(Node *node, void *lookups)
 {
@@ -182,6 +185,28 @@ applies_early(SfPass *pass, const SfTimeCall *call)
 	return !sf_is_exempt(pass, relid, &in_table);
 }
 
+/* Conditions with snowflake_between() inlined.  The planner does it for one call at a time. */
+static Node *
+inline_between(Node *node, void *context)
+{
+	SfPass	   *pass = context;
+
+	if (node == NULL || IsA(node, Query))
+		return node;
+	if (sf_is_between(&pass->lookups, node) &&
+		sf_may_call(((FuncExpr *) node)->funcid, pass->depends_on_role))
+		return eval_const_expressions(NULL, node);
+	return expression_tree_mutator(node, inline_between, context);
+}
+
+static Node *
+rewrite_condition(SfPass *pass, Node *condition)
+{
+	if (citus_is_loaded)
+		condition = inline_between(condition, pass);
+	return sf_replace_in_condition(pass, condition);
+}
+
 static void
 rewrite_joins(SfPass *pass, Node *node)
 {
@@ -192,7 +217,7 @@ rewrite_joins(SfPass *pass, Node *node)
 
 		foreach(cell, from->fromlist)
 			rewrite_joins(pass, lfirst(cell));
-		from->quals = sf_replace_in_condition(pass, from->quals);
+		from->quals = rewrite_condition(pass, from->quals);
 	}
 	else if (node && IsA(node, JoinExpr))
 	{
@@ -200,7 +225,7 @@ rewrite_joins(SfPass *pass, Node *node)
 
 		rewrite_joins(pass, join->larg);
 		rewrite_joins(pass, join->rarg);
-		join->quals = sf_replace_in_condition(pass, join->quals);
+		join->quals = rewrite_condition(pass, join->quals);
 	}
 }
 

@@ -188,6 +188,20 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 		layout_of_call(comparison);
 }
 
+/* Whether the elements of a list are constants that are not null, and at most MAX_INSTANTS. */
+static bool
+are_constants(List *elements)
+{
+	ListCell   *cell;
+
+	foreach(cell, elements)
+	{
+		if (!IsA(lfirst(cell), Const) || ((Const *) lfirst(cell))->constisnull)
+			return false;
+	}
+	return list_length(elements) <= MAX_INSTANTS;
+}
+
 /* The elements of an array of timestamptz as constants; NIL if one is null. */
 static List *
 constants_of(Const *array)
@@ -212,21 +226,34 @@ constants_of(Const *array)
 	return result;
 }
 
+/*
+ * The elements of an array of timestamptz, which is a constant, or before the planner has begun
+ * an expression.  NIL if it is something else, or not all elements are constants.
+ */
+static List *
+instants_of(Node *array)
+{
+	if (exprType(array) != TIMESTAMPTZARRAYOID)
+		return NIL;
+	if (IsA(array, ArrayExpr) && !((ArrayExpr *) array)->multidims)
+		return are_constants(((ArrayExpr *) array)->elements) ?
+			((ArrayExpr *) array)->elements : NIL;
+	return IsA(array, Const) && !((Const *) array)->constisnull ?
+		constants_of((Const *) array) : NIL;
+}
+
 bool
 sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, List **instants)
 {
-	Const	   *array = lsecond(any->args);
 	int			strategy;
 	Oid			types[2];
 
-	if (!any->useOr || !IsA(array, Const) || array->constisnull ||
-		array->consttype != TIMESTAMPTZARRAYOID ||
-		!sf_match_call(pass, linitial(any->args), &comparison->call) ||
+	if (!any->useOr || !sf_match_call(pass, linitial(any->args), &comparison->call) ||
 		!strategy_of(any->opno, &strategy, types) || strategy != BTEqualStrategyNumber)
 		return false;
 	comparison->strategy = BTEqualStrategyNumber;
 	comparison->id_type = exprType((Node *) comparison->call.id);
-	*instants = constants_of(array);
+	*instants = instants_of(lsecond(any->args));
 	return *instants != NIL && layout_of_call(comparison);
 }
 

@@ -1,7 +1,7 @@
 /*
  * citus.c
  *	  A library that looks like Citus to others: it has its settings, and a planner hook
- *	  that tells which queries call snowflake_timestamp() when it sees them.
+ *	  that tells which queries call snowflake_timestamp() or snowflake_between() when it sees them.
  */
 #include "postgres.h"
 
@@ -31,7 +31,7 @@ calls_timestamp(Node *node, void *context)
 	{
 		char	   *name = get_func_name(((FuncExpr *) node)->funcid);
 
-		if (name && strcmp(name, "snowflake_timestamp") == 0)
+		if (name && (strcmp(name, "snowflake_timestamp") == 0 || strcmp(name, "snowflake_between") == 0))
 			return true;
 	}
 	return expression_tree_walker(node, calls_timestamp, context);
@@ -41,7 +41,7 @@ static PlannedStmt *
 plan(SF_PLANNER_HOOK_ARGS)
 {
 	if (calls_timestamp((Node *) query, NULL))
-		ereport(NOTICE, errmsg("the query calls snowflake_timestamp()"));
+		ereport(NOTICE, errmsg("the query calls snowflake_timestamp() or snowflake_between()"));
 	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
 
