@@ -297,7 +297,8 @@ REVOKE EXECUTE ON FUNCTION snowflake_accept_registry() FROM PUBLIC;
  * Adopting tables that are distributed by Citus
  *
  * Citus does not let the default of a distribution column be changed, nor IDENTITY be dropped, nor
- * the type of these columns and of columns with sequences be changed.  It keeps its tables in
+ * the type of these columns and of columns with sequences be changed.  Undistributed, a table is as
+ * any other; but Citus does not undistribute tables with IDENTITY columns.  It keeps its tables in
  * pg_dist_partition, whose partkey is null for a table without a distribution column.
  */
 CREATE FUNCTION snowflake_citus_obstacle(relation regclass, attribute name, to_type boolean) RETURNS text
@@ -401,6 +402,8 @@ BEGIN
 			MESSAGE = format('column "%s" of relation "%s" is of type %s', narrow.name, narrow.relation, narrow.type),
 			DETAIL = concat_ws('  ', 'It is to hold Snowflake IDs, which are of type bigint.', obstacle),
 			HINT = CASE WHEN obstacle IS NULL THEN format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name)
+				WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = narrow.relation AND attidentity <> '')
+				THEN format('Citus cannot undistribute a table with an IDENTITY column. Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), change the type and adopt the column there, distribute it, and copy the rows.', narrow.relation)
 				ELSE 'Use undistribute_table(), change the type, adopt the column, and distribute the table again.' END;
 	END IF;
 	EXECUTE citus_query INTO obstacle USING relation, attribute, false;
@@ -408,7 +411,9 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('the default of column "%s" of relation "%s" cannot be changed while the table is distributed by Citus', attribute, relation),
 			DETAIL = obstacle,
-			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.';
+			HINT = CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attidentity <> '')
+				THEN format('Citus cannot undistribute a table with an IDENTITY column. Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), adopt the column there, distribute it, and copy the rows.', relation)
+				ELSE 'Use undistribute_table(), adopt the column, and distribute the table again.' END;
 	END IF;
 
 	EXECUTE format('SELECT next::text, greatest::text, greatest OPERATOR(%1$s.>=) next AS is_above'

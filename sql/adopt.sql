@@ -230,6 +230,12 @@ SELECT snowflake_check_adopt('spread', 'small');
 UPDATE pg_dist_partition SET partkey = 'narrow' WHERE partkey = 'tenant';
 SELECT snowflake_check_adopt('spread', 'narrow');
 UPDATE pg_dist_partition SET partkey = 'tenant' WHERE partkey = 'narrow';
+-- without IDENTITY they can be changed while the table is not distributed
+CREATE TABLE scattered (LIKE spread INCLUDING ALL EXCLUDING IDENTITY EXCLUDING DEFAULTS);
+INSERT INTO pg_dist_partition VALUES ('scattered', 'tenant');
+SELECT snowflake_check_adopt('scattered', 'tenant');
+UPDATE pg_dist_partition SET partkey = 'narrow' WHERE logicalrelid = 'scattered'::regclass;
+SELECT snowflake_check_adopt('scattered', 'narrow');
 -- those that it lets be changed
 SELECT snowflake_check_adopt('spread', 'narrow');
 SELECT snowflake_check_adopt('everywhere', 'id');
@@ -240,7 +246,7 @@ DELETE FROM pg_dist_partition;
 SELECT snowflake_check_adopt('spread', 'small');
 SELECT snowflake_adopt('spread', 'tenant');
 SELECT snowflake_adopt('spread', 'given');
-DROP TABLE pg_catalog.pg_dist_partition, spread, everywhere;
+DROP TABLE pg_catalog.pg_dist_partition, spread, scattered, everywhere;
 DROP FUNCTION pg_catalog.column_to_column_name;
 RESET allow_system_table_mods;
 
