@@ -22,7 +22,8 @@
 #   <!-- sql: STATEMENTS -->     run before it: what the page takes for granted
 #
 # test/docs/run starts the servers, and tells of them in the environment: DOC_SERVERS has their
-# connection strings, as "NAME=STRING;NAME=STRING".
+# connection strings, as "NAME=STRING;NAME=STRING", and DOC_ABSENT why others were not started, as
+# "NAME=REASON".  Blocks on those are not run.
 
 use strict;
 use warnings;
@@ -156,6 +157,7 @@ sub main
 {
 	my @all = blocks($page);
 	my ($last, @known);
+	my %absent = map { split /=/, $_, 2 } split /;/, $ENV{DOC_ABSENT} // '';
 
 	for (split /;/, $ENV{DOC_SERVERS} // '')
 	{
@@ -168,6 +170,8 @@ sub main
 		die "$page:$block->{line}: what is this a block of?\n" if $block->{language} !~ /^(?:sql|sh|conf|text|yaml)$/;
 		undef $last;
 		next if $block->{language} eq 'text';
+		my $reason = $absent{ $block->{on} // 'server' };
+		$block->{external} //= $reason if defined $reason;
 		push @known, $block;
 		$last = $block if $block->{language} =~ /^(?:sql|sh)$/;
 	}
