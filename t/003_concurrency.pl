@@ -3,6 +3,8 @@
 #
 # Then a race for the cursor: in a layout whose batches have one ID each, so that each ID
 # is a swap of it.
+#
+# Then a client whose transactions are run by two sessions in turn, as behind a pooler.
 use strict;
 use warnings;
 
@@ -100,6 +102,26 @@ is($server->safe_psql('postgres', "$prepare SELECT count(*), count(DISTINCT id) 
 # Their readings of the clock reach shared memory in any order: no step back.
 is($server->safe_psql('postgres', 'SELECT ids_allocated, clock_regressions FROM pg_stat_snowflake WHERE generator = \'bigint\''),
 	$racers * 500_000 . '|0', 'all are counted, and no step back of the clock');
+
+# In turn: in ticks of a second, so that few batches end because their tick has passed.
+restart_with_layout($server, 'epoch=2024-01-01 tick=1s timestamp=33 machine=8 sequence=22');
+my $allocated = "SELECT ids_allocated FROM pg_stat_snowflake WHERE generator = 'bigint'";
+my @sessions_of_client = map { $server->background_psql('postgres') } 1, 2;
+my @increasing;
+for my $statement ('SELECT snowflake_nextval()', 'SELECT snowflake_nextvals(3)')
+{
+	$_->query("$statement; $statement; $statement") for @sessions_of_client;
+	my $before = $server->safe_psql('postgres', $allocated);
+	for my $turn (1 .. 50)
+	{
+		push @increasing, split /\n/, $sessions_of_client[ $turn % 2 ]->query("BEGIN; $statement; COMMIT");
+	}
+	my $ids = 50 * ($statement =~ /3/ ? 3 : 1);
+	cmp_ok($server->safe_psql('postgres', $allocated) - $before, '<=', $ids + 10, "$statement in 50 transactions: no more IDs are taken");
+}
+is(scalar(@increasing), 200, 'IDs of a client with two sessions');
+is(scalar(grep { $increasing[$_] <= $increasing[ $_ - 1 ] } 1 .. $#increasing), 0, 'they increase');
+$_->quit for @sessions_of_client;
 $server->stop;
 
 done_testing();

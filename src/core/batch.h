@@ -143,8 +143,15 @@ sf_batch_size_max(SfSequenceRange range)
 	return size > 0 ? size : 1;
 }
 
+/* The size of the first batch of a transaction; used is what the previous transaction has used. */
+static inline uint32_t
+sf_batch_size_first(uint32_t used, uint32_t size_max)
+{
+	return used == 0 ? 1 : used < size_max ? used : size_max;
+}
+
 /*
- * The size of the next batch.  size is that of the last batch, left the number of
+ * The size of the next batch of a transaction.  size is that of the last batch, left the number of
  * its positions that were not used, and tick_passed whether its tick is over.
  * The size doubles if the batch was used up within its tick, and is halved if
  * more than half of the batch was left.

@@ -13,6 +13,12 @@
  * machine ID has changed (state/change.c).  IDs of type sno increase within a phase
  * (core/phase.h).
  *
+ * A batch ends with its transaction.  So the IDs of a transaction are above all IDs that
+ * this server had issued when it took its first one, in whichever sessions, and a client
+ * whose transactions are run by different sessions has increasing IDs too.  The first
+ * batch of a transaction has as many IDs as the previous transaction used in its first
+ * tick, so that few are lost with it.
+ *
  * If a batch cannot be used, take_batch takes another one.  It changes the
  * state of the session in one place, when it has the batch: an error before that
  * has no effect, and an error after it leaves a batch for the next call.  A batch
@@ -46,8 +52,12 @@ typedef struct HeldBatch
 	uint64		step;			/* from one ID to the next */
 	uint64		upper;			/* of a sno, without the metabyte */
 	uint32		left;			/* IDs not issued yet */
-	uint32		aside;			/* the same, of a transaction that has ended */
 	uint32		size;			/* positions asked for */
+	uint32		taken;			/* IDs in the batches of this transaction's
+								 * first tick; 0 before the first batch */
+	uint32		used;			/* IDs that the previous transaction has used
+								 * in its first tick */
+	bool		first_tick;		/* whether this is still the first one */
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first batch */
 	uint32		generation;		/* of the generator, when it was taken */
@@ -88,24 +98,38 @@ is_of_generation(const HeldBatch *held)
 }
 
 /*
- * The end of a transaction.  Its IDs no longer hold the horizon back.  The batch may live on, but
- * the next ID of it is the first one of a transaction, which has to be published: the batch is
- * put aside so that issue() asks for one.
+ * The first tick of a transaction is over, or the transaction is: what it has used is the size of
+ * the first batch of the next one.
  */
+static void
+note_use(HeldBatch *held)
+{
+	if (held->first_tick)
+		held->used = held->taken - held->left;
+	held->first_tick = false;
+}
+
+static void
+end_batch(HeldBatch *held)
+{
+	if (held->taken == 0)
+		return;
+	note_use(held);
+	held->left = 0;
+	held->taken = 0;
+}
+
 static void
 end_transaction(XactEvent event, void *argument)
 {
-	HeldBatch  *held = &held_batches[SF_GENERATOR_BIGINT];
-
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:
-			if (!sf_horizon_end())
-				break;
-			held->aside += held->left;
-			held->left = 0;
+			sf_horizon_end();
+			for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+				end_batch(&held_batches[kind]);
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			sf_horizon_prepare();
@@ -126,44 +150,13 @@ register_callback(void)
 	registered = true;
 }
 
-/*
- * Publish the first ID that a batch may give to this transaction, unless the transaction has
- * published a lower one (state/horizon.c).
- */
-static int64
-publish(int64 id)
-{
-	register_callback();
-	return sf_horizon_publish(id);
-}
-
-/*
- * Use the rest of a batch that was put aside, unless a reader may return a horizon
- * above it.
- */
-static bool
-continue_batch(HeldBatch *held, TimestampTz now)
-{
-	int64		before;
-
-	if (held->aside == 0 || !tick_is_current(held, now) || !is_of_generation(held))
-		return false;
-	before = publish((int64) held->next);
-	if (sf_horizon_passed((int64) held->next))
-	{
-		sf_horizon_withdraw(before);
-		return false;
-	}
-	held->left = held->aside;
-	held->aside = 0;
-	return true;
-}
-
 /* The size of batch to ask for, from how the last one was used. */
 static uint32
 wanted_size(const HeldBatch *held, SfSequenceRange range, TimestampTz now)
 {
-	return sf_batch_size_next(held->size, held->left + held->aside,
+	if (held->taken == 0)
+		return sf_batch_size_first(held->used, sf_batch_size_max(range));
+	return sf_batch_size_next(held->size, held->left,
 							  now >= held->tick_start + held->tick_length,
 							  sf_batch_size_max(range));
 }
@@ -186,7 +179,15 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 		   const SfBatch *batch, uint32 size)
 {
 	const SfLayout *layout = &generator->layout;
+	TimestampTz tick_start = sf_layout_tick_start(layout, batch->tick);
+	uint32		count = (uint32) (batch->end - batch->start);
 
+	if (held->taken == 0)
+		held->first_tick = true;
+	else if (tick_start != held->tick_start)
+		note_use(held);
+	if (held->first_tick)
+		held->taken += count;
 	if (generator->kind == SF_GENERATOR_SNO)
 	{
 		SfSnoFields fields = {
@@ -205,10 +206,9 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 		held->next = (uint64) first_id(generator, state, batch);
 		held->step = UINT64CONST(1) << layout->sequence_shift;
 	}
-	held->left = (uint32) (batch->end - batch->start);
-	held->aside = 0;
+	held->left = count;
 	held->size = size;
-	held->tick_start = sf_layout_tick_start(layout, batch->tick);
+	held->tick_start = tick_start;
 	held->tick_length = layout->tick_length;
 	held->generation = state->generation;
 	held->generator = generator;
@@ -351,7 +351,7 @@ publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *
 
 	if (generator->kind != SF_GENERATOR_BIGINT)
 		return swap_cursor(generator, state, batch);
-	before = publish(first_id(generator, state, batch));
+	before = sf_horizon_publish(first_id(generator, state, batch));
 	if (swap_cursor(generator, state, batch))
 		return true;
 	sf_horizon_withdraw(before);
@@ -387,6 +387,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 
 	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ?
 								 "sno_nextval()" : "snowflake_nextval()");
+	register_callback();
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_generator_last_tick(generator);
 	terms.size = wanted_size(held, terms.range, now);
@@ -477,8 +478,7 @@ issue(SfGeneratorKind kind)
 	TimestampTz now = GetCurrentTimestamp();
 	uint64		next;
 
-	if (unlikely((held->left == 0 || !tick_is_current(held, now) || !is_of_generation(held)) &&
-				 !continue_batch(held, now)))
+	if (unlikely(held->left == 0 || !tick_is_current(held, now) || !is_of_generation(held)))
 		take_batch(kind, now);
 	Assert(held->left > 0);
 	held->left--;

@@ -19,9 +19,7 @@
  *	W2. full barrier,
  *	W3. swaps the cursor; the ID is of the cursor that is swapped.  If the swap fails, it withdraws
  *		the ID, so that a session that waits holds nothing back.
- *	A session keeps a batch over the end of a transaction.  The first ID of a transaction that
- *	comes from such a batch has no swap.  Instead, the writer
- *	W4. reads the candidate, and gives the batch up if that is above the ID.
+ * A batch ends with its transaction, and so the first ID of each transaction is of a swap.
  * A reader
  *	R1. reads the cursor,
  *	R2. publishes the candidate: the horizon that the cursor alone allows,
@@ -29,9 +27,8 @@
  *	R4. reads all slots.
  *
  * If R4 finds the ID, the horizon is not above it.  Suppose it does not.  Then W1 follows R4, and
- * by the barriers W3 and W4 follow R1 and R2.  A cursor does not go back, so the cursor that W3
- * swaps is at or above the one of R1, and so is the ID; and W4 reads a candidate that is not below
- * that of R2, so the ID is not below it either.
+ * by the barriers W3 follows R1.  A cursor does not go back, so the cursor that W3 swaps is at or
+ * above the one of R1, and so is the ID.
  *
  * A slot is cleared when the transaction has ended for others: callbacks of transactions run
  * after the process array was changed.  A reader that finds the slot cleared returns a horizon
@@ -53,9 +50,10 @@
  * go back, and so a reader that can compute only a lower one uses the candidate.
  *
  * Rows whose ID was not issued in their transaction can be admitted (sf_horizon_admit): the ID is
- * published in the slot as well.  If the candidate is not above it, a reader that has missed the
- * slot returns no horizon above it either.  If it is, the ID is published under the lock, and only
- * if no horizon above it has been returned.  What was returned in an earlier run of the server is
+ * published in the slot as well, and the candidate is read after the barrier.  A reader that has
+ * missed the slot has published a candidate before, which is read.  If that is not above the ID,
+ * neither is what the reader returns.  If it is, the ID is published under the lock, and only if
+ * no horizon above it has been returned.  What was returned in an earlier run of the server is
  * unknown, and so each ID below the start of this run is refused.
  *
  * What was returned is kept for each database, and less is never returned: the slot of a session
@@ -103,9 +101,8 @@ typedef struct Horizon
 	LWLock		lock;
 
 	/*
-	 * The greatest horizon that any cursor has allowed, an int64.  Read with
-	 * the first ID of each transaction that continues a batch.  Written under
-	 * the lock.
+	 * The greatest horizon that any cursor has allowed, an int64.  Read by
+	 * the guard.  Written under the lock.
 	 */
 	char		pad[PG_CACHE_LINE_SIZE];
 	pg_atomic_uint64 candidate;
@@ -229,20 +226,13 @@ sf_horizon_withdraw(int64 before)
 		write_slot(before);
 }
 
-bool
-sf_horizon_passed(int64 id)
-{
-	return read_candidate() > id;
-}
-
-bool
+void
 sf_horizon_end(void)
 {
 	if (my_first == SF_NO_ID)
-		return false;
+		return;
 	pg_write_barrier();
 	write_slot(SF_NO_ID);
-	return true;
 }
 
 void
@@ -267,10 +257,10 @@ sf_horizon_admit(int64 id, int64 *returned)
 
 	if (before <= id)
 		return true;
-	if (!sf_horizon_passed(id))
+	if (read_candidate() <= id)
 	{
 		(void) sf_horizon_publish(id);
-		if (!sf_horizon_passed(id))
+		if (read_candidate() <= id)
 			return true;
 	}
 

@@ -51,17 +51,8 @@ extern int64 sf_horizon_publish(int64 id);
 /* The ID was not issued. */
 extern void sf_horizon_withdraw(int64 before);
 
-/*
- * Whether an ID that was published may be above what was returned already, or be returned
- * by a reader that has not seen it.
- */
-extern bool sf_horizon_passed(int64 id);
-
-/*
- * The transaction has ended: its rows are visible, or will never be.  Returns whether it had
- * published any ID.
- */
-extern bool sf_horizon_end(void);
+/* The transaction has ended: its rows are visible, or will never be. */
+extern void sf_horizon_end(void);
 
 /*
  * Let the prepared transaction hold the horizon back, in place of this session: called before

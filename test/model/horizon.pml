@@ -164,7 +164,6 @@ byte down;
 #endif
 
 #ifdef REACH
-bool dropped;
 bool held_back;
 bool held_back_by_prepared;
 bool filled_from_lock;
@@ -359,14 +358,6 @@ inline extend_reservation(position)
 #define RETURNED_OR_BOUND	MAX(returned[DATABASE(me)], bound)
 #endif
 
-#ifdef BATCH_NOT_PUT_ASIDE
-#define COVERED	true
-#elif defined(COVERED_BY_ANY_SLOT)
-#define COVERED	(first != NONE)
-#else
-#define COVERED	(first <= COMPOSE(held_next, held_machine))
-#endif
-
 /* A session: its transactions, one after another. */
 proctype Writer(byte me)
 {
@@ -385,14 +376,9 @@ idle:
 			goto idle
 		:: atomic {
 				RUNNING && held_next < held_end && held_generation == generation ->
-				if
-				:: COVERED ->
-					issue_next();
-					goto idle
-				:: else
-				fi
+				issue_next()
 			}
-			goto in_hand
+			goto idle
 #ifdef GUARD
 		:: atomic { RUNNING && opened -> any_key() }
 			goto guard
@@ -427,32 +413,6 @@ idle:
 			goto prepare
 #endif
 		fi;
-
-		/* generator/generator.c: the first ID of a transaction from a batch in hand */
-in_hand:
-#ifndef IN_HAND_NOT_PUBLISHED
-		atomic {
-			id = COMPOSE(held_next, held_machine);
-			publish()
-		}
-#endif
-		atomic {
-#if !defined(BATCH_KEPT)
-			if
-			:: candidate > id ->
-				id = 0;
-				withdraw();
-				drop_batch();
-#ifdef REACH
-				dropped = true;
-#endif
-				goto idle
-			:: else
-			fi;
-#endif
-			issue_next();
-			goto idle
-		}
 
 		/* take_batch, after its read of the generation */
 take:
@@ -663,6 +623,9 @@ clear:
 		atomic {
 			first = NONE;
 			write_slot(NONE);
+#ifndef BATCH_KEPT
+			drop_batch();
+#endif
 			goto idle
 		}
 	} unless {

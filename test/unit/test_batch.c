@@ -214,7 +214,9 @@ test_size(void)
 	is_int(sf_batch_size_max(twelve_bits), 64, "a 64th of a tick");
 	is_int(sf_batch_size_max(few), 1, "at least one");
 	is_int(sf_batch_size_max(all), 1 << 25, "of the widest sequence");
-	is_int(sf_batch_size_next(0, 0, true, 64), 1, "the first batch has one position");
+	is_int(sf_batch_size_first(0, 64), 1, "the first batch of a session has one position");
+	is_int(sf_batch_size_first(3, 64), 3, "that of a transaction, what the one before has used");
+	is_int(sf_batch_size_first(65, 64), 64, "but no more than the most");
 	is_int(sf_batch_size_next(4, 0, false, 64), 8, "used up in its tick: doubled");
 	is_int(sf_batch_size_next(64, 0, false, 64), 64, "but no more than the most");
 	is_int(sf_batch_size_next(4, 0, true, 64), 4, "used up, but its tick passed: kept");
