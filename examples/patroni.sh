@@ -33,19 +33,22 @@ server() {
 
 stop_all() {
 	status=$?
+	set +e
 	[ "$status" = 0 ] || tail -n 20 "$directory"/*/log "$directory"/*/errors >&2
 	touch "$directory/stop"
 	for node in $nodes; do
 		# shellcheck disable=SC2046
-		kill -CONT $(server "$node") || true
-		kill -KILL "$(agent "$node")" || true
-		pg_ctl -D "$directory/$node/data" -m immediate stop || true
+		kill -CONT $(server "$node")
+		kill -KILL "$(agent "$node")"
+		pg_ctl -D "$directory/$node/data" -m immediate stop
 	done > "$directory/end" 2>&1
 	kill "$(cat "$directory/etcd/pid")"
 	wait
 	rm -rf "$directory"
+	exit "$status"
 }
 trap stop_all EXIT
+trap 'exit 1' INT TERM
 
 # Await COMMAND...: until it succeeds, for two minutes.
 await() {
@@ -148,6 +151,12 @@ report() {
 }
 begin() { old=$primary since=$(now); }
 
+# Fails while the agents do not know that the standbys are near enough.
+switch_over() {
+	begin
+	patronictl -c "$directory/$primary/patroni.yml" switchover --force > "$directory/switchover" 2>&1 && grep -q Successfully "$directory/switchover"
+}
+
 mkdir "$directory/etcd"
 etcd --data-dir "$directory/etcd/data" --listen-client-urls "http://$etcd" --advertise-client-urls "http://$etcd" \
 	--listen-peer-urls "http://$peer" --initial-advertise-peer-urls "http://$peer" --initial-cluster "default=http://$peer" \
@@ -177,8 +186,7 @@ for node in $nodes; do
 done
 await first "$primary" orders 0 > /dev/null
 
-begin
-patronictl -c "$directory/$primary/patroni.yml" switchover --force > "$directory/switchover" 2>&1
+await switch_over
 report switchover
 await has_standbys
 

@@ -57,13 +57,16 @@ query "$server" "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_ne
 pgbackrest stanza-create
 insert "$server" 'before the backup'
 pgbackrest --type=full backup
+set=$(pgbackrest info | sed -n 's/ *full backup: //p')
 insert "$server" 'after the backup'
 target=$(query "$server" "SELECT now()")
 insert "$server" 'after the point in time'
 pgbackrest check
 
+# pgBackRest finds the backup for a time by itself, unless the backup ended in the same second: hence "set".
+
 # A copy beside the server, which continues.  The machine ID is set before the copy is started.
-pgbackrest --pg1-path="$copy/data" --type=time --target="$target" --target-action=promote --archive-mode=off restore
+pgbackrest --pg1-path="$copy/data" --set="$set" --type=time --target="$target" --target-action=promote --archive-mode=off restore
 echo "snowflake.machine_id = 1000" >> "$copy/data/postgresql.auto.conf"
 start "$copy"
 await_end "$copy"
@@ -76,7 +79,7 @@ stop "$copy" fast
 # The server itself, restored in its place, with its machine ID.
 stop "$server" fast
 highest=$(highest)
-pgbackrest --delta --type=time --target="$target" --target-action=promote restore
+pgbackrest --delta --set="$set" --type=time --target="$target" --target-action=promote restore
 start "$server"
 await_end "$server"
 [ "$(count "$server")" = 2000 ]
