@@ -1,6 +1,6 @@
 #!/bin/sh
-# pgbouncer in transaction mode: a client's IDs are in the order of the server's sessions, not in the
-# client's own; and a setting that a client sets stays in the server's session, for other clients.
+# pgbouncer in transaction mode: a client's IDs increase, though its transactions are run by several
+# sessions of the server; and a setting that a client sets stays in the session, for other clients.
 #
 # Packages: pgbouncer
 #
@@ -62,8 +62,7 @@ CREATE TABLE pooled_ids (client int, number int GENERATED ALWAYS AS IDENTITY, id
 $(for number in 1 2 3 4 5 6 7 8; do
 	echo "COPY pooled_ids (id) FROM '$directory/ids.$number'; UPDATE pooled_ids SET client = $number WHERE client IS NULL;"
 done)
-SELECT format('16000 IDs, none of them issued twice; %s are below the one before of the same client, by less than %s ms.',
-		count(*), coalesce(max(extract(epoch FROM snowflake_timestamp(before) - snowflake_timestamp(id)) * 1000)::int, 0) + 1)
-FROM (SELECT id, lag(id) OVER (PARTITION BY client ORDER BY number) AS before FROM pooled_ids) AS ids
-WHERE id < before;
 END
+below=$(psql -XAtqc "SELECT count(*) FROM (SELECT id, lag(id) OVER (PARTITION BY client ORDER BY number) AS before FROM pooled_ids) AS ids WHERE id < before")
+echo "16000 IDs, none of them issued twice; $below are below the one before of the same client."
+[ "$below" = 0 ]
