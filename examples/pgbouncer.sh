@@ -9,7 +9,8 @@
 set -eu
 PATH=$PATH:/usr/sbin
 directory=$(mktemp -d)
-trap 'kill "$(cat "$directory/pid")"; rm -rf "$directory"' EXIT
+pooler=
+trap '[ -z "$pooler" ] || kill "$pooler"; wait; rm -rf "$directory"' EXIT
 
 psql -Xqc "CREATE ROLE pooled LOGIN"
 cat > "$directory/pgbouncer.ini" <<END
@@ -24,9 +25,13 @@ unix_socket_dir = $directory
 auth_type = any
 admin_users = admin
 logfile = $directory/log
-pidfile = $directory/pid
 END
-pgbouncer -d -q "$directory/pgbouncer.ini"
+pgbouncer -q "$directory/pgbouncer.ini" &
+pooler=$!
+until [ -S "$directory/.s.PGSQL.6432" ]; do
+	kill -0 "$pooler"
+	sleep 0.05
+done
 client() { psql -XAtq -d "host=$directory port=6432 user=client dbname=$1" -f -; }
 
 # SET outlasts the client, and holds for the next one.
