@@ -269,7 +269,15 @@ SELECT elsewhere.snowflake_create_partitions('parted', '2026-01-01', '2026-02-01
 RESET search_path;
 ALTER EXTENSION snowflake SET SCHEMA public;
 
-DROP TABLE orders, visits, one, three, doubled, persons, members, fees, late_visits_of, visits_of, wide, events, clicks, tigers, cats, trees, plants, beasts, bills, customers,
+-- a default without "nextval" in its name stays
+CREATE TABLE fixtures (id bigint PRIMARY KEY DEFAULT snowflake_id(), name text);
+INSERT INTO fixtures (name) VALUES ('one') RETURNING id = snowflake_currval() AS same, snowflake_id() > id AS greater;
+SELECT snowflake_adopt('fixtures', 'id');
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'fixtures'::regclass;
+ALTER TABLE fixtures ALTER id SET DEFAULT 1;
+SELECT snowflake_adopt('fixtures', 'id');
+
+DROP TABLE fixtures, orders, visits, one, three, doubled, persons, members, fees, late_visits_of, visits_of, wide, events, clicks, tigers, cats, trees, plants, beasts, bills, customers,
     things, mine, hidden, later, latest, pg_temp.parted, pg_temp.parted_sno;
 DROP VIEW thing;
 DROP DOMAIN small_number;

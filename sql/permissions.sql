@@ -3,6 +3,7 @@ CREATE ROLE regress_snowflake_user;
 SET ROLE regress_snowflake_user;
 
 SELECT snowflake_nextval() > 0 AS nextval, count(*) FROM snowflake_nextvals(3) GROUP BY 1;
+SELECT snowflake_id() > 0 AS id;
 SELECT snowflake_currval() = (snowflake_encode(created_at, machine_id, sequence)) AS decode
 FROM snowflake_decode(snowflake_currval());
 SELECT count(*) FROM snowflake_layouts;

@@ -167,8 +167,9 @@ $full->restart;
 $fleet->begins_to_issue($full, 'with more slots the server issues IDs');
 $full->stop;
 
-# The registry moves to another cluster, as docs/scale-out.md tells: nobody reaches the old one, it
-# is dumped and restored, and servers that issue IDs meanwhile are restarted one after the other.
+# The registry is moved to another cluster by the steps of docs/scale-out.md: connections to the old
+# registry are refused, it is dumped and restored, and servers that keep issuing IDs are restarted one
+# after the other.
 $registry->safe_psql('postgres', <<'SQL');
 CREATE ROLE snowflake_server LOGIN;
 SELECT snowflake_registry.admit('snowflake_server');
