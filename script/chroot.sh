@@ -56,5 +56,5 @@ copy_into() {
 	rm -rf "$1"
 	mkdir -p "$1"
 	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.so' --exclude='*.bc' --exclude='*.d' --exclude='./test/unit/test_*[!c]' \
-		--exclude=./examples/node_modules -cf - . | tar -C "$1" -xf -
+		--exclude=./examples/drivers/node_modules -cf - . | tar -C "$1" -xf -
 }

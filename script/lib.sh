@@ -57,7 +57,7 @@ pack_checkout() {
 	local built=(--exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]')
 
 	[ "${SNOWFLAKE_INSTALLED:-}" != "$top" ] || built=()
-	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/node_modules -cf - .
+	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/drivers/node_modules -cf - .
 }
 
 # A copy that is kept, with what was built in it, for the next call: there is one for each checkout
