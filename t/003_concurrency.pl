@@ -120,6 +120,12 @@ for my $statement ('SELECT snowflake_nextval()', 'SELECT snowflake_nextvals(3)')
 	cmp_ok($server->safe_psql('postgres', $allocated) - $before, '<=', $ids + 10, "$statement in 50 transactions: no more IDs are taken");
 }
 is(scalar(@increasing), 200, 'IDs of a client with two sessions');
+for my $turn (1 .. 50)
+{
+	my $count = 1 + $turn % 3;    # a session that has issued 3 takes a batch of 3, and uses less
+	push @increasing, split /\n/, $sessions_of_client[ $turn % 2 ]->query("BEGIN; SELECT snowflake_nextvals($count); COMMIT");
+}
+is(scalar(@increasing), 301, 'and of its transactions of 1 to 3 IDs');
 is(scalar(grep { $increasing[$_] <= $increasing[ $_ - 1 ] } 1 .. $#increasing), 0, 'they increase');
 $_->quit for @sessions_of_client;
 $server->stop;
