@@ -28,6 +28,17 @@ mirror() {
 	apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Component: main' | grep -v security | head -n 1
 }
 
+# The release of Debian that has a version of PostgreSQL.
+release_of() {
+	case $1 in
+		15) echo bookworm ;;
+		17) echo trixie ;;
+		18) echo forky ;;
+		19) echo sid ;;
+		*) die "There is no release for PostgreSQL $1; there are those for 15, 17, 18 and 19." ;;
+	esac
+}
+
 # make_chroot RELEASE DIRECTORY PACKAGE,PACKAGE... [OPTION...]: options are mmdebstrap's.  PostgreSQL
 # makes no cluster when it is installed there.
 make_chroot() {
