@@ -11,6 +11,17 @@
 #include "state/generator_state.h"
 #include "settings.h"
 
+/* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
+#define ON_OTHER_LINES(one, other) \
+	(offsetof(SfGenerator, other) - \
+	 (offsetof(SfGenerator, one) + sizeof(((SfGenerator *) NULL)->one)) >= PG_CACHE_LINE_SIZE)
+
+StaticAssertDecl(ON_OTHER_LINES(layout_text, latest_clock), "read with each ID, and written often");
+StaticAssertDecl(ON_OTHER_LINES(reservation_logged, cursor), "written often, and with each batch");
+StaticAssertDecl(ON_OTHER_LINES(yield_until, stats), "read with each batch, and written only");
+StaticAssertDecl(offsetof(SfGenerator, pad_next) >= offsetof(SfGenerator, stats) + sizeof(SfCounters),
+				 "the other generator begins on another line than the counters");
+
 void
 sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *layout,
 				  const char *layout_text, SfSequenceRange range, bool leased, int tranche)

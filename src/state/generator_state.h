@@ -28,17 +28,41 @@ typedef enum SfGeneratorKind
 
 #define SF_GENERATOR_COUNT	(SF_GENERATOR_SNO + 1)
 
+/*
+ * The fields are in groups by who reads and who writes them, with a cache line of padding between
+ * two groups, so that a write to one group does not take the line of another one away from the
+ * processors that read it.  generator_state.c asserts the distances.
+ */
 typedef struct SfGenerator
 {
+	/*
+	 * Read with each ID or each batch, and written rarely: at most a few times a
+	 * second.
+	 */
+
 	/* Written once, before any session can see the struct. */
 	SfGeneratorKind kind;
 	SfLayout	layout;
 	SfSequenceRange range;		/* not yet cut to the layout */
-	char		layout_text[SF_LAYOUT_TEXT_SIZE];
-	LWLock		lock;
 
 	/* Whether a registry grants leases to this server (lease.h). */
 	bool		leased;
+
+	/*
+	 * Changes with each change of the generator (change.c), and when the
+	 * origin is lost, so that sessions drop the batches that they hold.  Read
+	 * with each ID.
+	 */
+	pg_atomic_uint32 generation;
+
+	/*
+	 * snowflake.max_ahead, in microseconds: the postmaster's value, or, if
+	 * the library was not preloaded, the value of the session that was the
+	 * last to see a reload (guc.c).  It is not each session's own, so that a
+	 * session in the middle of a long statement does not use an older and
+	 * longer one.  Read with each ID.
+	 */
+	pg_atomic_uint32 max_ahead;
 
 	/*
 	 * The machine ID, or partition, in use, or SF_MACHINE_ID_NOT_PINNED.
@@ -61,44 +85,6 @@ typedef struct SfGenerator
 	 * that writes the origin.
 	 */
 	pg_atomic_uint32 origin_doubtful;
-
-	/*
-	 * Changes with each change of the generator (change.c), and when the
-	 * origin is lost, so that sessions drop the batches that they hold.
-	 */
-	pg_atomic_uint32 generation;
-
-	/*
-	 * The latest reading of the wall clock (generator/clock.c), a
-	 * TimestampTz, or SF_CLOCK_NOT_SEEN.
-	 */
-	pg_atomic_uint64 latest_clock;
-
-	/*
-	 * snowflake.max_ahead, in microseconds: the postmaster's value, or, if
-	 * the library was not preloaded, the value of the session that was the
-	 * last to see a reload (guc.c).  It is not each session's own, so that a
-	 * session in the middle of a long statement does not use an older and
-	 * longer one.
-	 */
-	pg_atomic_uint32 max_ahead;
-
-	/*
-	 * Where the generator was opened, or its floor was set, an SfInstant; for
-	 * the view only.
-	 */
-	pg_atomic_uint64 floor;
-
-	/*
-	 * The second that is examined for an overflow (generator/overflow.c): its
-	 * first tick, and how many of its ticks are used up.
-	 */
-	pg_atomic_uint64 overflow_begin;
-	pg_atomic_uint64 overflow_ticks;
-
-	SfLogLimit	regression_logged;
-	SfLogLimit	overflow_logged;
-	SfLogLimit	reservation_logged;
 
 	/*
 	 * A position; it and those above must not be issued (invariant 1).
@@ -135,13 +121,49 @@ typedef struct SfGenerator
 	pg_atomic_uint64 closed_at;
 
 	/*
-	 * The next free position, on a cache line of its own: it changes with
-	 * every batch, while all of the above is read with every batch.  Changed
-	 * by compare-and-swap only (core/batch.h), with one exception: change.c
-	 * sets it to SF_CURSOR_CLOSED, a value that no session swaps, and back.
-	 * The cursor of a generator with phases contains the phase as well.
+	 * Where the generator was opened, or its floor was set, an SfInstant; for
+	 * the view only.
 	 */
-	char		pad[PG_CACHE_LINE_SIZE];
+	pg_atomic_uint64 floor;
+
+	char		layout_text[SF_LAYOUT_TEXT_SIZE];
+
+	char		pad_clock[PG_CACHE_LINE_SIZE];
+
+	/*
+	 * Written up to a thousand times a second, or with each tick that is used
+	 * up.
+	 */
+
+	/*
+	 * The latest reading of the wall clock (generator/clock.c), a
+	 * TimestampTz, or SF_CLOCK_NOT_SEEN.
+	 */
+	pg_atomic_uint64 latest_clock;
+
+	/*
+	 * The second that is examined for an overflow (generator/overflow.c): its
+	 * first tick, and how many of its ticks are used up.
+	 */
+	pg_atomic_uint64 overflow_begin;
+	pg_atomic_uint64 overflow_ticks;
+
+	LWLock		lock;
+
+	SfLogLimit	regression_logged;
+	SfLogLimit	overflow_logged;
+	SfLogLimit	reservation_logged;
+
+	char		pad_cursor[PG_CACHE_LINE_SIZE];
+
+	/* Read and written with each batch. */
+
+	/*
+	 * The next free position.  Changed by compare-and-swap only (core/batch.h),
+	 * with one exception: change.c sets it to SF_CURSOR_CLOSED, a value that no
+	 * session swaps, and back.  The cursor of a generator with phases contains
+	 * the phase as well.
+	 */
 	pg_atomic_uint64 cursor;
 
 	/*
@@ -150,8 +172,12 @@ typedef struct SfGenerator
 	 * batch, as the cursor is.
 	 */
 	pg_atomic_uint64 yield_until;
-	char		pad_stats[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint64)];
+
+	char		pad_stats[PG_CACHE_LINE_SIZE];
+
 	SfCounters	stats;
+
+	char		pad_next[PG_CACHE_LINE_SIZE];
 } SfGenerator;
 
 #define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
