@@ -31,6 +31,7 @@
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
+#include "storage/ipc.h"
 #include "utils/timestamp.h"
 
 #include "state/horizon.h"
@@ -140,14 +141,35 @@ end_transaction(XactEvent event, void *argument)
 	}
 }
 
+/*
+ * The session ends.  If it is terminated, as all sessions are when the server is stopped, it returns
+ * what is reserved, in a transaction of its own.  Sessions that disconnect leave the reservation to
+ * others: to return it with each of them would cost a flush of WAL each time.
+ */
 static void
-register_callback(void)
+end_session(int code, Datum argument)
+{
+	SfShared   *shared = sf_shared();
+
+	if (code == 0 || shared == NULL)
+		return;
+	AbortOutOfAnyTransaction();
+	StartTransactionCommand();
+	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+		sf_change_return(&shared->generators[kind]);
+	CommitTransactionCommand();
+}
+
+static void
+register_callbacks(void)
 {
 	static bool registered = false;
 
-	if (!registered)
-		RegisterXactCallback(end_transaction, NULL);
+	if (registered)
+		return;
 	registered = true;
+	RegisterXactCallback(end_transaction, NULL);
+	before_shmem_exit(end_session, (Datum) 0);
 }
 
 /* The size of batch to ask for, from how the last one was used. */
@@ -387,7 +409,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 
 	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ?
 								 "sno_nextval()" : "snowflake_nextval()");
-	register_callback();
+	register_callbacks();
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_generator_last_tick(generator);
 	terms.size = wanted_size(held, terms.range, now);
@@ -466,7 +488,7 @@ sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
 	if (sf_generator_origin(&shared->generators[SF_GENERATOR_BIGINT]) == InvalidReplOriginId)
 		(void) sf_await_open(shared, SF_GENERATOR_BIGINT);
 	pg_read_barrier();			/* pairs with the one in open_locked */
-	register_callback();
+	register_callbacks();
 	return sf_horizon_admit(id, horizon);
 }
 

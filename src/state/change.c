@@ -2,16 +2,17 @@
  * change.c
  *	  Changes of a generator while sessions take batches from it.
  *
- * There are five: an administrator moves the generator forward or backward, a clock that has
+ * There are six: an administrator moves the generator forward or backward, a clock that has
  * stepped back changes the phase of a generator that has phases, the registry worker begins
- * another lease, and it closes the generator when the server stops.  Sessions take batches
- * meanwhile, without a lock.  No session may issue an ID that is partly of the state before the
- * change and partly of the state after it.
+ * another lease, and it closes the generator when the server stops, and a session that is
+ * terminated returns what is reserved and not used.  Sessions take batches meanwhile, without a
+ * lock.  No session may issue an ID that is partly of the state before the change and partly of the
+ * state after it.
  *
- * All five follow one protocol (invariant 3 in src/README.md), under the lock:
+ * All of them follow one protocol (invariant 3 in src/README.md), under the lock:
  *
  *	1. The durable state is written to the origin, if it changes.  This can fail, and then
- *	   nothing has changed.
+ *	   nothing has changed.  (The return of the reservation writes it after step 3, see there.)
  *	2. sf_stop_issuing sets the end of the reservation to 0, which refuses all batches.
  *	3. The cursor and the other fields are changed.
  *	4. sf_resume_issuing changes the generation, and then publishes the new reservation.
@@ -345,4 +346,63 @@ sf_change_close(SfGenerator *generator)
 							whole_tick(generator, sf_generator_position_of(generator, cursor)));
 	safe = sf_layout_tick_start(&generator->layout, wall_safe + 1);
 	return Max(end, safe);
+}
+
+/*
+ * The end of a session
+ */
+
+/*
+ * The origin is held, and so is the lock.
+ *
+ * The origin may hold a lower end only when no session can take a batch above it any more: issuing
+ * is stopped, and the cursor has left its tick, so that a session that has read the old reservation
+ * and the old cursor does not succeed with its swap.  So the origin is written last, unlike in the
+ * other changes.  If that fails, nothing is reserved in memory and the origin holds the old end,
+ * which is what an extension can start from.  A session that issues an ID later extends the
+ * reservation first, and in WAL that record follows this one.  The end that is published is the
+ * cursor, and not 0, so that horizons can reach it.
+ *
+ * The cursor of a closed generator is in closed_at, and nothing can be taken until there is
+ * another lease; then nothing is reserved.
+ */
+static void
+return_locked(SfGenerator *generator, ReplOriginId origin)
+{
+	const SfLayout *layout = &generator->layout;
+	bool		closed = sf_generator_is_closed(generator);
+	uint64		position = closed ?
+		sf_generator_position_of(generator, pg_atomic_read_u64(&generator->closed_at)) :
+		sf_generator_position(generator);
+	uint64		end = sf_position_tick(layout, sf_position_next_tick(layout, position));
+	SfDurableState state;
+
+	if (sf_generator_has_phases(generator))
+		end = sf_round_up(end, SF_PHASE_RESERVED_TICKS);
+	if (sf_generator_origin(generator) != origin || sf_generator_doubts_origin(generator) ||
+		!sf_durable_state_read(generator, origin, &state) || state.reserved_tick <= end)
+		return;
+	(void) sf_stop_issuing(generator);
+	if (!closed)
+	{
+		sf_generator_leave_tick(generator);
+		position = sf_generator_position(generator);
+	}
+	sf_durable_state_write(generator, origin, sf_generator_time(generator, whole_tick(generator, position)),
+						   pg_atomic_read_u64(&generator->wall_safe),
+						   pg_atomic_read_u32(&generator->drifts), true);
+	sf_resume_issuing(generator, closed ? 0 : position);
+}
+
+void
+sf_change_return(SfGenerator *generator)
+{
+	ReplOriginId origin = sf_generator_origin(generator);
+
+	if (origin == InvalidReplOriginId ||
+		sf_origin_hold(origin, generator, false) != SF_ORIGIN_HELD)
+		return;
+	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	return_locked(generator, origin);
+	sf_reservation_release(generator, origin);
 }

@@ -36,13 +36,16 @@
  * - if the generator is never changed, the generation number does not change either, and
  *   the read of it after the swap is left out; an ID then counts as issued by the swap.
  *
- * The five changes of a generator are those of state/change.c: it moves forward, it moves
- * backward, it changes its phase, it gets another lease, it is closed.  Each of them
+ * The six changes of a generator are those of state/change.c: it moves forward, it moves
+ * backward, it changes its phase, it gets another lease, it is closed, and a session that is
+ * terminated returns what is reserved.  Each of them
  *
  *	1. writes the origin and flushes WAL, if the change is to survive a crash,
  *	2. stops issuing: stop_issuing() sets reserved_until to 0,
  *	3. changes cursor, machine ID and bounds,
  *	4. resumes: resume_issuing() increments the generation, then sets reserved_until.
+ *
+ * The return of the reservation is the exception: it writes the origin after step 3.
  *
  * A session that reads 0 takes no batch.  It asks for a reservation, waits for the lock, which
  * is held until the change has ended, and compares reserved_until again: if that is another
@@ -134,6 +137,9 @@
 #ifndef LOSSES
 #define LOSSES		0			/* times that the origin is dropped */
 #endif
+#ifndef RETURNS
+#define RETURNS		0			/* sessions that are terminated */
+#endif
 #ifndef CHANGES_OF_LEASE
 #define CHANGES_OF_LEASE	1		/* also renewals and releases */
 #endif
@@ -164,6 +170,14 @@
 #else
 #define PART(cursor)	(cursor)
 #endif
+
+/* core/batch.h: sf_position_next_tick; and state/change.c: whole_tick. */
+#ifdef LEAVE_TICK_NOT_AT_START
+#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor) + SEQUENCES - 1))
+#else
+#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor)) + 1)
+#endif
+#define ROUNDED_UP(cursor)	TICK(PART(cursor) + SEQUENCES - 1)
 
 #define POSITION(tick)	((tick) * SEQUENCES)
 #define TICK(position)	((position) / SEQUENCES)
@@ -256,6 +270,7 @@ byte crashes;
 byte losses;
 byte promotions;
 byte moves;
+byte returns;
 
 /* The processes that have not noticed a crash yet, one bit each. */
 byte down;
@@ -267,9 +282,14 @@ byte down;
 #define WORKER	(BACKENDS + 1)
 #endif
 #ifdef LEASES
-#define PROCESSES	(WORKER + 1)
+#define TERMINATED	(WORKER + 1)
 #else
-#define PROCESSES	WORKER
+#define TERMINATED	WORKER
+#endif
+#if RETURNS > 0
+#define PROCESSES	(TERMINATED + 1)
+#else
+#define PROCESSES	TERMINATED
 #endif
 
 #ifdef REACH
@@ -746,7 +766,7 @@ inline take_batch()
 		end = end + OTHER_MACHINE * machine_id_seen;
 		machine_id_seen = 0;
 #endif
-#if (MOVES > 0 || defined(PHASES) || defined(LEASES)) && !defined(NO_LOOK_AFTER_SWAP)
+#if (MOVES > 0 || RETURNS > 0 || defined(PHASES) || defined(LEASES)) && !defined(NO_LOOK_AFTER_SWAP)
 		cursor_seen = 0;
 		now = 0
 	}
@@ -1028,13 +1048,6 @@ inline keep()
 	granted[machine] = granted[machine] | FROM_TO(start, end)
 }
 
-/* core/batch.h: sf_position_next_tick */
-#ifdef LEAVE_TICK_NOT_AT_START
-#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor) + SEQUENCES - 1))
-#else
-#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor)) + 1)
-#endif
-
 /* state/generator_state.h: sf_generator_was_opened */
 #ifdef LEAVE_TICK_IF_OPEN
 #define WAS_OPENED	opened
@@ -1089,7 +1102,6 @@ inline change_lease()
 	goto unlock
 }
 
-#define ROUNDED_UP(cursor)	TICK(PART(cursor) + SEQUENCES - 1)
 #if defined(PHASES) && !defined(END_OF_CURSOR)
 #define END_OF_OPENED(cursor)	MAX(ROUNDED_UP(cursor), wall_safe + 1)
 #else
@@ -1204,6 +1216,77 @@ unlock:	atomic {
 			down & (1 << WORKER);
 			down = down - (1 << WORKER);
 			forget_change();
+			goto idle
+		}
+	}
+}
+
+#endif
+
+#if RETURNS > 0
+
+/*
+ * state/change.c: sf_change_return, of a session that is terminated.  The origin may hold a lower
+ * end only when no batch above it can be taken any more.
+ */
+active proctype Terminated()
+{
+	byte position;
+
+idle:
+	{
+		atomic {
+			returns < RETURNS && RUNNING && !locked && opened;
+			returns++;
+			locked = true
+		}
+#ifdef RETURN_FIRST
+		position = PART(cursor);
+		replorigin_advance_back(position);
+		XLogFlush();
+#endif
+		stop_issuing(_);
+		atomic {
+#ifdef LEASES
+			if
+			:: IS_CLOSED ->
+				position = POSITION(ROUNDED_UP(closed_at));
+				goto closed
+			:: else
+			fi;
+#endif
+#ifndef RETURN_IN_TICK
+			cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor);
+#endif
+			position = PART(cursor)
+		}
+closed:
+#ifndef RETURN_FIRST
+		d_step {
+#ifdef PHASES
+			written.safe = wall_safe;
+#endif
+			replorigin_advance_back(position)
+		}
+#endif
+		XLogFlush();
+#ifdef LEASES
+		if
+		:: IS_CLOSED -> position = 0
+		:: else
+		fi;
+#endif
+		resume_issuing(position);
+		atomic {
+			position = 0;
+			locked = false;
+			goto idle
+		}
+	} unless {
+		atomic {
+			down & (1 << TERMINATED);
+			down = down - (1 << TERMINATED);
+			position = 0;
 			goto idle
 		}
 	}
