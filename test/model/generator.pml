@@ -1229,6 +1229,15 @@ unlock:	atomic {
  * state/change.c: sf_change_return, of a session that is terminated.  The origin may hold a lower
  * end only when no batch above it can be taken any more.
  */
+inline leave_tick()
+{
+#ifndef RETURN_IN_TICK
+	cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor)
+#else
+	skip
+#endif
+}
+
 active proctype Terminated()
 {
 	byte position;
@@ -1249,18 +1258,16 @@ idle:
 		atomic {
 #ifdef LEASES
 			if
-			:: IS_CLOSED ->
-				position = POSITION(ROUNDED_UP(closed_at));
-				goto closed
-			:: else
-			fi;
-#endif
-#ifndef RETURN_IN_TICK
-			cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor);
-#endif
+			:: IS_CLOSED -> position = POSITION(ROUNDED_UP(closed_at))
+			:: else ->
+				leave_tick();
+				position = PART(cursor)
+			fi
+#else
+			leave_tick();
 			position = PART(cursor)
+#endif
 		}
-closed:
 #ifndef RETURN_FIRST
 		d_step {
 #ifdef PHASES
