@@ -442,6 +442,31 @@ COMMENT ON FUNCTION snowflake_id() IS
 'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
 
 /*
+ * It has the owner and the privileges of snowflake_nextval(): a role from which that was revoked
+ * cannot use this.  GRANT and REVOKE in a script become initial privileges (pg_init_privs), which
+ * pg_dump leaves to CREATE EXTENSION, so that a dump would lose the revocation.  The catalogs are
+ * written instead: the ACL, and the dependencies on the roles in it.  Names have schemas, and
+ * operators the types of their operands, so that none is found in the extension's schema.
+ */
+DO $$
+DECLARE
+	original CONSTANT oid := 'snowflake_nextval()'::pg_catalog.regprocedure;
+	twin CONSTANT oid := 'snowflake_id()'::pg_catalog.regprocedure;
+	functions CONSTANT oid := 'pg_catalog.pg_proc'::pg_catalog.regclass;
+	database CONSTANT oid := (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database());
+BEGIN
+	EXECUTE pg_catalog.concat('ALTER FUNCTION snowflake_id() OWNER TO ',
+		(SELECT proowner::pg_catalog.regrole::text FROM pg_catalog.pg_proc WHERE oid = original));
+	UPDATE pg_catalog.pg_proc SET proacl = (SELECT proacl FROM pg_catalog.pg_proc WHERE oid = original) WHERE oid = twin;
+	DELETE FROM pg_catalog.pg_shdepend
+	WHERE dbid = database AND classid = functions AND objid = twin AND deptype = 'a'::"char";
+	INSERT INTO pg_catalog.pg_shdepend (dbid, classid, objid, objsubid, refclassid, refobjid, deptype)
+	SELECT dbid, classid, twin, objsubid, refclassid, refobjid, deptype FROM pg_catalog.pg_shdepend
+	WHERE dbid = database AND classid = functions AND objid = original AND deptype = 'a'::"char";
+END
+$$;
+
+/*
  * As in version 1.0, except that a default of snowflake_id() stays.
  */
 CREATE OR REPLACE FUNCTION snowflake_adopt(relation regclass, attribute name)
