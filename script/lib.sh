@@ -57,7 +57,7 @@ pack_checkout() {
 	local built=(--exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='./test/unit/test_*[!c]')
 
 	[ "${SNOWFLAKE_INSTALLED:-}" != "$top" ] || built=()
-	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./results --exclude=./examples/drivers/node_modules -cf - .
+	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./output_schema --exclude=./results --exclude=./examples/drivers/node_modules -cf - .
 }
 
 # A copy that is kept, with what was built in it, for the next call: there is one for each checkout
@@ -212,7 +212,7 @@ end_stage() {
 		case $name in
 			*tap) show_unfinished "$work/tree/tmp_check/log" ;;
 		esac
-		tail -n 100 "$work"/tree/regression.diffs "$work"/tree/output_iso/regression.diffs 2> /dev/null
+		tail -n 100 "$work"/tree{,/output_iso,/output_schema}/regression.diffs 2> /dev/null
 	fi
 }
 
