@@ -181,3 +181,12 @@ DROP TABLE orders, customers, by_integer, by_two, by_list, by_expression, by_has
     this_name_is_as_long_as_names_can_be_with_no_room_for_a_period;
 DROP SCHEMA "Old Things", shop CASCADE;
 DROP ROLE regress_snowflake_owner, "regress_snowflake_Owner", regress_snowflake_other;
+
+-- a default of snowflake_id() is as good: partitions have it, feeds use it, and adoption leaves it
+CREATE TABLE twins (id bigint PRIMARY KEY DEFAULT snowflake_id()) PARTITION BY RANGE (id);
+SELECT count(*) > 0 AS created FROM snowflake_create_partitions('twins', date_trunc('year', now()), now() + interval '1 s', '1 year');
+SELECT snowflake_enable_feed('twins');
+INSERT INTO twins DEFAULT VALUES RETURNING snowflake_timestamp(id) > now() - interval '1 hour' AS in_time;
+SELECT DISTINCT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid IN (SELECT relid FROM pg_partition_tree('twins'));
+SELECT snowflake_adopt('twins', 'id');
+DROP TABLE twins;
