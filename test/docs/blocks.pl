@@ -9,8 +9,9 @@
 #
 #   sql      run by psql, in one session for the page, in a database of its own.  An error fails,
 #            unless the page shows it
-#   (none)   after a block of sql or sh: what that prints.  Blank lines and footers do not count
+#   (none)   after a block of sql, sh or a program: what that prints.  Blank lines and footers do not count
 #   sh       run by a shell, in a copy of the checkout
+#   python, go, java, ruby, js    a program, run as it is printed; not run if its language is not installed
 #   conf     lines of postgresql.conf: a server starts with them, and has them
 #   text     a drawing or a syntax: nothing to run
 #
@@ -33,6 +34,15 @@ my $database = ($page =~ s/.*\///r) =~ s/\.md$//r =~ tr/A-Z-/a-z_/r;
 my %connection = (server => "dbname=$database");
 my $number = 0;
 my $failed = 0;
+
+# Languages of programs: the command that shows that a language is installed, the name of a program's file, and what runs it.
+my %programs = (
+	python => [qw(python3 block.py python3)],
+	go => ['go', 'block.go', 'go run'],
+	java => [qw(javac Block.java java)],
+	ruby => [qw(ruby block.rb ruby)],
+	js => [qw(node block.js node)],
+);
 
 # The blocks of the page, in order: line, language, text, and what comments say of it.
 sub blocks
@@ -123,6 +133,25 @@ sub run_sh
 	return ($?, $output);
 }
 
+sub is_installed
+{
+	my ($command) = @_;
+
+	return grep { -x "$_/$command" } split /:/, $ENV{PATH};
+}
+
+sub run_program
+{
+	my ($block) = @_;
+	my (undef, $name, $command) = @{ $programs{ $block->{language} } };
+
+	open my $file, '>', "$ENV{DOC_WORK}/$name" or die "$name: $!\n";
+	print $file $block->{text};
+	close $file;
+	my $output = `cd "$ENV{DOC_WORK}" && $command $name 2>&1`;
+	return ($?, $output);
+}
+
 # The server of these blocks starts with its lines, and shows the settings as they are there.
 sub run_conf
 {
@@ -167,13 +196,15 @@ sub main
 	for my $block (@all)
 	{
 		if ($block->{language} eq '' && $last) { $last->{expected} = $block; undef $last; next }
-		die "$page:$block->{line}: what is this a block of?\n" if $block->{language} !~ /^(?:sql|sh|conf|text|yaml)$/;
+		die "$page:$block->{line}: what is this a block of?\n" if $block->{language} !~ /^(?:sql|sh|conf|text|yaml)$/ && !$programs{ $block->{language} };
 		undef $last;
 		next if $block->{language} eq 'text';
 		my $reason = $absent{ $block->{on} // 'server' };
+		my $program = $programs{ $block->{language} };
+		$reason = "$program->[0] is not installed" if $program && !is_installed($program->[0]);
 		$block->{external} //= $reason if defined $reason;
 		push @known, $block;
-		$last = $block if $block->{language} =~ /^(?:sql|sh)$/;
+		$last = $block if $program || $block->{language} =~ /^(?:sql|sh)$/;
 	}
 	my $sql = run_sql(grep { $_->{language} eq 'sql' && !exists $_->{external} } @known);
 	for my $block (@known)
@@ -183,9 +214,9 @@ sub main
 		if (exists $block->{external}) { print 'ok ', ++$number, " - $where # SKIP external: $block->{external}\n" }
 		elsif ($block->{language} eq 'sql') { check($block, $block->{expected}, $sql->{ $block->{line} } // '') }
 		elsif ($block->{language} eq 'conf') { my ($bad, @wrong) = run_conf($block); report(!$bad, $where, @wrong) }
-		elsif ($block->{language} eq 'sh')
+		elsif ($block->{language} eq 'sh' || $programs{ $block->{language} })
 		{
-			my ($bad, $output) = run_sh($block);
+			my ($bad, $output) = $block->{language} eq 'sh' ? run_sh($block) : run_program($block);
 			$bad ? report(0, $where, $output) : check($block, $block->{expected}, $output);
 		}
 		else { report(0, $where, "a block of $block->{language} can only be external") }
