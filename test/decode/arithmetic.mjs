@@ -104,6 +104,9 @@ for (const [text, instant] of [["2026-11-22", "2026-11-22T00:00:00.000Z"], ["202
 	is(read === null ? null : page.formatInstant(read), instant, `the time ${text}`);
 }
 
+for (const [time, unix] of [["2026-11-22T09:30:12.345678Z", "1795339812345.678"], ["1969-12-31T23:59:59.999999Z", "-0.001"], ["0001-01-01", "-62135596800000"]])
+	is(page.unixTime(page.parseInstant(time)), unix, `the Unix time of ${time}`);
+
 /* If the layout is not known */
 
 const now = page.parseInstant("2026-11-22T10:00:00Z");

@@ -3,15 +3,16 @@
 //
 //   CHROMIUM=chromium [SCREENSHOTS=DIRECTORY] node test/decode/browser.mjs
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { done, file, is, ok, table } from "./page.mjs";
+import { done, file, is, ok, table, top } from "./page.mjs";
 
 /* The browser */
 
 const profile = mkdtempSync(join(tmpdir(), "decode-"));
+process.on("exit", () => rmSync(profile, { recursive: true, force: true }));
 // The sandbox needs privileges that root and containers do not have; the page is the project's own.
 const browser = spawn(process.env.CHROMIUM, ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
 	"--force-color-profile=srgb", `--user-data-dir=${profile}`, "--remote-debugging-pipe", "about:blank"],
@@ -23,6 +24,10 @@ const waiting = new Map();
 const listeners = [];
 let last = 0;
 let input = "";
+let closing = false;
+
+// A browser that does not answer is a failure.
+setTimeout(() => browser.kill("SIGKILL"), 300000).unref();
 
 browser.stdio[4].setEncoding("utf8");
 browser.stdio[4].on("data", data => {
@@ -35,7 +40,11 @@ browser.stdio[4].on("data", data => {
 		waiting.delete(message.id);
 	}
 });
-browser.on("exit", () => waiting.forEach(({ reject }) => reject(new Error(`the browser has ended: ${complaints}`))));
+browser.on("exit", () => {
+	if (closing) return;
+	ok(false, "the browser ran to the end of the tests", complaints);
+	process.exit(1);
+});
 browser.stdio[3].on("error", () => {});
 
 function send(method, params = {}, sessionId = session) {
@@ -133,6 +142,23 @@ async function testLinks() {
 	await open(`#${await address("id=1tyw2kt700w00")}`);
 	is([await shown("time"), await evaluate("document.getElementById('custom').value")], [time, "epoch=2024-01-01 tick=10us timestamp=47 machine=8 sequence=8"], "a link with a definition");
 	is(time, "2034-04-09T21:18:16.120320Z", "whose ticks are shorter than a millisecond");
+}
+
+// The links that docs/decode.md shows, and one that is opened in a page that is open.
+async function testLinksOfDocs() {
+	const links = [...readFileSync(join(top, "docs/decode.md"), "utf8").matchAll(/^decode\.html(#\S+)$/gm)].map(found => found[1]);
+
+	for (const link of links) {
+		await open(link);
+		ok(await evaluate(`[...document.querySelectorAll(".error")].every(one => !one.textContent) && document.querySelectorAll("dl").length > 0`), `${link} of docs/decode.md`);
+	}
+	ok(links.length >= 3, "docs/decode.md has links");
+	await evaluate(`new Promise(resolve => { addEventListener("hashchange", resolve); location.hash = "#id=175928847299117063&layout=discord"; })`);
+	is(await shown("time"), "2016-04-30T11:18:25.796Z", "a link is opened in the same page");
+	await type("id", "1234567890123");
+	is(await shown("decimal"), "1234567890123", "13 digits are a decimal number");
+	await evaluate("document.querySelector('#id-note button').click()");
+	is(await shown("base32"), "1234567890123", "and base 32 if asked for");
 }
 
 async function testErrors() {
@@ -239,6 +265,7 @@ async function main() {
 	await testPublished("sno", table("sno_codec.csv").map(row => ({ id: row.text, time: row.time_rfc3339_ms_utc,
 		fields: { tick_tock: String(row.tick === "1"), metabyte: row.meta, partition: row.partition, sequence: row.sequence } })));
 	await testLinks();
+	await testLinksOfDocs();
 	await testRanges();
 	await testErrors();
 	await testUnknown();
@@ -251,7 +278,7 @@ try {
 } catch (error) {
 	ok(false, "the tests ran to their end", error.stack, complaints);
 }
+closing = true;
 await send("Browser.close", {}, undefined).catch(() => {});
 await new Promise(resolve => browser.exitCode === null ? browser.once("close", resolve) : resolve());
-rmSync(profile, { recursive: true, force: true });
 done();
