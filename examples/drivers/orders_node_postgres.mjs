@@ -1,4 +1,4 @@
-// Snowflake IDs with node-postgres: as strings, as BigInt, and as text in URLs.
+// Snowflake IDs with node-postgres: as strings, as BigInt, and as text in URLs; batches.
 //
 // Packages: nodejs npm
 //
@@ -36,9 +36,27 @@ assert.match(text, /^[0-9a-hjkmnp-tv-z]{13}$/);
 const byText = await client.query("SELECT id FROM orders WHERE id = snowflake_from_base32($1)", [JSON.parse(JSON.stringify({ text })).text]);
 assert.equal(byText.rows[0].id, id);
 
+// A batch reads its keys by RETURNING, in the order of its rows.
+const batch = await client.query("INSERT INTO orders (item) SELECT * FROM unnest($1::text[]) RETURNING id, item", [["a chair", "a bed", "a desk"]]);
+assert.deepEqual(batch.rows.map((row) => row.item), ["a chair", "a bed", "a desk"]);
+assert.deepEqual(batch.rows.map((row) => row.id), batch.rows.map((row) => row.id).sort());
+
 // IDs fetched ahead, and rows of them in one statement.
 const ids = (await client.query("SELECT snowflake_nextvals(1000) AS id")).rows.map((row) => row.id);
 await client.query("INSERT INTO orders (id, item) SELECT *, 'a desk' FROM unnest($1::bigint[])", [ids]);
 const count = (await client.query("SELECT count(*) FROM orders WHERE id > $1", [id])).rows[0].count;
-assert.equal(count, "1000");
+assert.equal(count, "1003");
+
+// A parser of int8 makes IDs BigInt.  Parameters can be BigInt as well.
+pg.types.setTypeParser(pg.types.builtins.INT8, BigInt);
+const asBigInt = (await client.query("SELECT id, ARRAY[id] AS ids FROM orders WHERE id = $1", [BigInt(id)])).rows[0];
+assert.equal(asBigInt.id, BigInt(id));
+assert.deepEqual(asBigInt.ids, [id]); // an array of bigint has a parser of its own
+
+// The trap: a parser that makes numbers, as it is often recommended for count(*), rounds IDs.  The lookup finds no row,
+// or that of another ID.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+const rounded = (await client.query("SELECT id FROM orders WHERE id = $1", [batch.rows[1].id])).rows[0].id;
+console.log(`${batch.rows[1].id} as a number: ${rounded}`);
+assert.notEqual(String(rounded), batch.rows[1].id);
 await client.end();

@@ -1,0 +1,90 @@
+// Snowflake IDs with Drizzle: push, introspect, generated migrations, batches.
+//
+// Packages: nodejs npm
+// Not in script/test: it installs 430 MB with the other tools for JavaScript.
+// Needs Node.js 20.
+//
+// drizzle-kit takes all views of the schema "public" for its own, and so those of the extension if it
+// is there.  So the extension has a schema of its own, which is not in search_path.  The tables are
+// in drizzle/schema.mjs, the configuration of drizzle-kit is drizzle/config.mjs.
+//
+// Connects as PGHOST and so on say, to a database where the extension is created.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync, readdirSync, rmSync } from "node:fs";
+import { eq } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { bigint, pgTable, text } from "drizzle-orm/pg-core";
+import pg from "pg";
+import { orders } from "./drizzle/schema.mjs";
+
+process.chdir(import.meta.dirname);
+const kit = (...words) => {
+  const { stdout, stderr } = spawnSync("node_modules/.bin/drizzle-kit", [...words, "--config=drizzle/config.mjs"], { encoding: "utf8" });
+  return stdout + stderr;
+};
+const push = () => kit("push", "--verbose", "--force");
+const written = "node_modules/.drizzle";
+const client = new pg.Client();
+await client.connect();
+const columnDefault = async () =>
+  (await client.query("SELECT column_default FROM information_schema.columns WHERE (table_name, column_name) = ('orders', 'id')")).rows[0]?.column_default;
+
+// In "public", push plans to drop the extension's views, each time.  PostgreSQL refuses that, and push ends with the error.
+await client.query("CREATE SCHEMA snowflake; CREATE FUNCTION snowflake.snowflake_nextval() RETURNS bigint RETURN public.snowflake_nextval()");
+for (let time = 1; time <= 2; time++) {
+  const inPublic = push();
+  for (const view of ["pg_stat_snowflake", "pg_stat_snowflake_horizon", "snowflake_layouts"]) assert.ok(inPublic.includes(`DROP VIEW "public"."${view}";`), inPublic);
+  assert.match(inPublic, /2BP01/);
+}
+await client.query("DROP TABLE orders; DROP SCHEMA snowflake CASCADE");
+
+// In a schema of its own, the views are left alone, and a second push changes nothing.
+await client.query("DROP EXTENSION snowflake; CREATE SCHEMA snowflake; CREATE EXTENSION snowflake SCHEMA snowflake");
+const pushed = push();
+assert.match(pushed, /Changes applied/);
+assert.ok(!pushed.includes("DROP"), pushed);
+assert.equal(await columnDefault(), "snowflake.snowflake_nextval()");
+assert.match(push(), /No changes detected/);
+
+// With mode "bigint", the ID comes back as a BigInt.
+const db = drizzle({ client });
+const [{ id }] = await db.insert(orders).values({ item: "a lamp" }).returning({ id: orders.id });
+console.log(`order ${id}`);
+assert.equal(typeof id, "bigint");
+assert.equal((await db.select().from(orders).where(eq(orders.id, id)))[0].item, "a lamp");
+assert.throws(() => JSON.stringify({ id }), TypeError); // JSON has no BigInt
+
+// A batch reads its keys by returning(), in the order of its rows.
+const batch = await db.insert(orders).values([{ item: "a chair" }, { item: "a bed" }, { item: "a desk" }]).returning();
+assert.deepEqual(batch.map((row) => row.item), ["a chair", "a bed", "a desk"]);
+assert.ok(batch.every((row, n) => n === 0 || row.id > batch[n - 1].id));
+
+// The trap: drizzle-kit introspect writes mode "number", which rounds IDs.
+rmSync(written, { recursive: true, force: true });
+kit("introspect");
+const introspected = readFileSync(`${written}/schema.ts`, "utf8");
+assert.ok(introspected.includes('id: bigint({ mode: "number" }).default(sql`snowflake.snowflake_nextval()`)'), introspected);
+assert.ok(!introspected.includes("snowflake_layouts"));
+const rounding = pgTable("orders", { id: bigint({ mode: "number" }).primaryKey(), item: text() });
+const [rounded] = await db.select().from(rounding).where(eq(rounding.item, "a bed"));
+console.log(`${batch[1].id} with mode "number": ${rounded.id}`);
+assert.notEqual(BigInt(rounded.id), batch[1].id);
+assert.deepEqual((await db.select().from(rounding).where(eq(rounding.id, rounded.id))).filter((row) => row.item === "a bed"), []);
+
+// generate writes the default into a migration, and the second time nothing; migrate runs it.
+rmSync(written, { recursive: true });
+kit("generate");
+assert.match(kit("generate"), /No schema changes/);
+const [migration] = readdirSync(written).filter((name) => name.endsWith(".sql"));
+assert.match(readFileSync(`${written}/${migration}`, "utf8"), /"id" bigint PRIMARY KEY DEFAULT snowflake\.snowflake_nextval\(\)/);
+await client.query("DROP TABLE orders");
+kit("migrate");
+assert.equal(await columnDefault(), "snowflake.snowflake_nextval()");
+
+// With the schema in search_path, the server prints the default without it, and push plans a
+// change each time.  Declare it without the schema there.
+await client.query(`ALTER DATABASE "${client.database}" SET search_path = public, snowflake`);
+for (let time = 1; time <= 2; time++) assert.match(push(), /ALTER COLUMN "id" SET DEFAULT snowflake\.snowflake_nextval\(\)/);
+assert.equal((await client.query("SELECT count(*) FROM snowflake.snowflake_layouts")).rows[0].count, "7");
+await client.end();

@@ -1,0 +1,55 @@
+// Snowflake IDs with Kysely: a migration, types, batches.
+//
+// Packages: nodejs npm
+// Needs Node.js 20.
+//
+// In TypeScript, the table is declared as
+//     interface Database { orders: { id: Generated<string>; item: string } }
+// where Generated says that INSERT can leave the key out, and string is what node-postgres gives.
+//
+// Connects as PGHOST and so on say, to a database where the extension is created.
+import assert from "node:assert/strict";
+import { Kysely, Migrator, PostgresDialect, sql } from "kysely";
+import pg from "pg";
+
+const db = new Kysely({ dialect: new PostgresDialect({ pool: new pg.Pool() }) });
+
+// Migrations, which are files in a project.  A default that is not sql`` is quoted as a text.
+const migrations = {
+  orders: {
+    up: (db) =>
+      db.schema
+        .createTable("orders")
+        .addColumn("id", "bigint", (column) => column.primaryKey().defaultTo(sql`snowflake_nextval()`))
+        .addColumn("item", "text", (column) => column.notNull())
+        .execute(),
+  },
+  types: { up: (db) => db.schema.alterTable("orders").alterColumn("id", (column) => column.setDataType("bigint")).execute() },
+};
+const { error } = await new Migrator({ db, provider: { getMigrations: async () => migrations } }).migrateToLatest();
+assert.equal(error, undefined);
+
+// The default is kept, also by a migration that alters the type.
+const columnDefault = await sql`SELECT column_default FROM information_schema.columns WHERE (table_name, column_name) = ('orders', 'id')`.execute(db);
+assert.equal(columnDefault.rows[0].column_default, "snowflake_nextval()");
+
+// The ID comes back as a string.
+const { id } = await db.insertInto("orders").values({ item: "a lamp" }).returning("id").executeTakeFirstOrThrow();
+console.log(`order ${id}`);
+assert.equal(typeof id, "string");
+assert.equal((await db.selectFrom("orders").select("item").where("id", "=", id).executeTakeFirstOrThrow()).item, "a lamp");
+
+// A batch reads its keys by RETURNING, in the order of its rows.
+const batch = await db.insertInto("orders").values([{ item: "a chair" }, { item: "a bed" }, { item: "a desk" }]).returning(["id", "item"]).execute();
+assert.deepEqual(batch.map((row) => row.item), ["a chair", "a bed", "a desk"]);
+assert.deepEqual(batch.map((row) => row.id), batch.map((row) => row.id).sort());
+
+// The traps: without returning() there is no key, as insertId is of MySQL ...
+assert.equal((await db.insertInto("orders").values({ item: "a shelf" }).executeTakeFirstOrThrow()).insertId, undefined);
+
+// ... and a default as text is quoted.
+await assert.rejects(
+  db.schema.createTable("quoted").addColumn("id", "bigint", (column) => column.defaultTo("snowflake_nextval()")).execute(),
+  /invalid input syntax for type bigint/,
+);
+await db.destroy();
