@@ -11,7 +11,7 @@
 // Connects as PGHOST and so on say, to a database where the extension is created.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, readdirSync, rmSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { eq } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { bigint, pgTable, text } from "drizzle-orm/pg-core";
@@ -19,11 +19,16 @@ import pg from "pg";
 import { orders } from "./drizzle/schema.mjs";
 
 process.chdir(import.meta.dirname);
+let config = "drizzle/config.mjs";
 const kit = (...words) => {
-  const { stdout, stderr } = spawnSync("node_modules/.bin/drizzle-kit", [...words, "--config=drizzle/config.mjs"], { encoding: "utf8" });
+  const { stdout, stderr } = spawnSync("node_modules/.bin/drizzle-kit", [...words, `--config=${config}`], { encoding: "utf8" });
   return stdout + stderr;
 };
 const push = () => kit("push", "--verbose", "--force");
+const configure = (settings) => {
+  config = "node_modules/drizzle.config.mjs";
+  writeFileSync(config, `import config from "../drizzle/config.mjs"; export default { ...config, ...${JSON.stringify(settings)} };`);
+};
 const written = "node_modules/.drizzle";
 const client = new pg.Client();
 await client.connect();
@@ -37,6 +42,18 @@ for (let time = 1; time <= 2; time++) {
   for (const view of ["pg_stat_snowflake", "pg_stat_snowflake_horizon", "snowflake_layouts"]) assert.ok(inPublic.includes(`DROP VIEW "public"."${view}";`), inPublic);
   assert.match(inPublic, /2BP01/);
 }
+assert.equal(await columnDefault(), "snowflake.snowflake_nextval()");
+
+// There, introspect writes the views into the program's schema, with types that do not exist.
+kit("introspect");
+assert.match(readFileSync(`${written}/schema.ts`, "utf8"), /pgView\("pg_stat_snowflake_horizon".*unknown\("datid"\)/s);
+
+// A filter keeps drizzle-kit from the views.
+configure({
+  tablesFilter: ["!pg_stat_snowflake*", "!snowflake_layouts"],
+});
+assert.match(push(), /No changes detected/);
+config = "drizzle/config.mjs";
 await client.query("DROP TABLE orders; DROP SCHEMA snowflake CASCADE");
 
 // In a schema of its own, the views are left alone, and a second push changes nothing.
@@ -85,6 +102,10 @@ assert.equal(await columnDefault(), "snowflake.snowflake_nextval()");
 // With the schema in search_path, the server prints the default without it, and push plans a
 // change each time.  Declare it without the schema there.
 await client.query(`ALTER DATABASE "${client.database}" SET search_path = public, snowflake`);
+kit("introspect");
 for (let time = 1; time <= 2; time++) assert.match(push(), /ALTER COLUMN "id" SET DEFAULT snowflake\.snowflake_nextval\(\)/);
+configure({ schema: `./${written}/schema.ts` });
+assert.match(readFileSync(`${written}/schema.ts`, "utf8"), /default\(sql`snowflake_nextval\(\)`\)/);
+assert.match(push(), /No changes detected/);
 assert.equal((await client.query("SELECT count(*) FROM snowflake.snowflake_layouts")).rows[0].count, "7");
 await client.end();

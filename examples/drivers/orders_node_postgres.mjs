@@ -24,6 +24,10 @@ assert.ok(BigInt(id) > 2n ** 60n);
 // What goes wrong with a number: the last digits.
 assert.ok(!Number.isSafeInteger(Number(id)));
 
+// IDs of the layout "javascript" are numbers that hold them exactly.
+const short = (await client.query("SELECT snowflake_encode('2089-09-06', 31, 127, 'javascript') AS id")).rows[0].id;
+assert.ok(Number.isSafeInteger(Number(short)));
+
 // Back to the server as it came.
 const found = await client.query("SELECT item, snowflake_timestamp(id) AS ordered_at FROM orders WHERE id = $1", [id]);
 console.log(`${found.rows[0].item}, ordered at ${found.rows[0].ordered_at.toISOString()}`);

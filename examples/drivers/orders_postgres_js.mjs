@@ -29,6 +29,7 @@ const exact = postgres({ types: { bigint: postgres.BigInt } });
 const [order] = await exact`INSERT INTO orders (item) VALUES ('a shelf') RETURNING id`;
 assert.equal(typeof order.id, "bigint");
 assert.equal((await exact`SELECT item FROM orders WHERE id = ${order.id}`)[0].item, "a shelf");
+assert.equal(typeof (await exact`SELECT ARRAY[id] AS ids FROM orders`)[0].ids[0], "bigint");
 assert.equal((await exact`SELECT item FROM orders WHERE id IN ${exact([order.id])}`)[0].item, "a shelf");
 
 // The trap: an array of BigInt is no parameter, an array of strings is.

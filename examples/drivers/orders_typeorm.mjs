@@ -45,6 +45,8 @@ const batch = await orders.save([{ item: "a chair" }, { item: "a bed" }, { item:
 assert.deepEqual(batch.map((row) => row.item), ["a chair", "a bed", "a desk"]);
 assert.deepEqual(batch.map((row) => row.id), batch.map((row) => row.id).sort());
 for (const row of batch) assert.equal((await orders.findOneBy({ id: row.id })).item, row.item);
+const inserted = await orders.insert([{ item: "a shelf" }, { item: "a rug" }]);
+assert.ok(BigInt(inserted.identifiers[0].id) < BigInt(inserted.identifiers[1].id));
 await source.destroy();
 
 // The trap: with "generated", which is what @PrimaryGeneratedColumn("increment") says, a migration

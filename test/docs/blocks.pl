@@ -18,6 +18,7 @@
 # Comments of HTML, which readers do not see, say more of the block after them:
 #
 #   <!-- external: REASON -->    not run, since it needs what a test does not have
+#   <!-- in: FILE -->            a part of that file, in whatever language, which a test runs elsewhere
 #   <!-- varies -->              of an output: numbers and lengths of lines may be other ones
 #   <!-- on: SERVER -->          run on another server, see test/docs/run
 #   <!-- sql: STATEMENTS -->     run before it: what the page takes for granted
@@ -170,6 +171,16 @@ sub run_conf
 	return (@wrong > 0, @wrong);
 }
 
+# The lines of the block are lines of its file, one after the other.  Their indentation does not count.
+sub is_in_file
+{
+	my ($block) = @_;
+	my $lines = sub { join '', map { s/^\s+|\s+$//gr . "\n" } split /\n/, shift };
+
+	open my $in, '<', $block->{in} or return 0;
+	return index("\n" . $lines->(join '', <$in>), "\n" . $lines->($block->{text})) >= 0;
+}
+
 # A block and, if the page shows it, its output.
 sub check
 {
@@ -196,22 +207,23 @@ sub main
 	for my $block (@all)
 	{
 		if ($block->{language} eq '' && $last) { $last->{expected} = $block; undef $last; next }
-		die "$page:$block->{line}: what is this a block of?\n" if $block->{language} !~ /^(?:sql|sh|conf|text|yaml)$/ && !$programs{ $block->{language} };
+		die "$page:$block->{line}: what is this a block of?\n" if !exists $block->{in} && $block->{language} !~ /^(?:sql|sh|conf|text|yaml)$/ && !$programs{ $block->{language} };
 		undef $last;
 		next if $block->{language} eq 'text';
 		my $reason = $absent{ $block->{on} // 'server' };
-		my $program = $programs{ $block->{language} };
+		my $program = exists $block->{in} ? undef : $programs{ $block->{language} };
 		$reason = "$program->[0] is not installed" if $program && !is_installed($program->[0]);
 		$block->{external} //= $reason if defined $reason;
 		push @known, $block;
 		$last = $block if $program || $block->{language} =~ /^(?:sql|sh)$/;
 	}
-	my $sql = run_sql(grep { $_->{language} eq 'sql' && !exists $_->{external} } @known);
+	my $sql = run_sql(grep { $_->{language} eq 'sql' && !exists $_->{external} && !exists $_->{in} } @known);
 	for my $block (@known)
 	{
 		my $where = "$page:$block->{line}";
 
 		if (exists $block->{external}) { print 'ok ', ++$number, " - $where # SKIP external: $block->{external}\n" }
+		elsif (exists $block->{in}) { report(is_in_file($block), "$where is a part of $block->{in}", $block->{text}) }
 		elsif ($block->{language} eq 'sql') { check($block, $block->{expected}, $sql->{ $block->{line} } // '') }
 		elsif ($block->{language} eq 'conf') { my ($bad, @wrong) = run_conf($block); report(!$bad, $where, @wrong) }
 		elsif ($block->{language} eq 'sh' || $programs{ $block->{language} })
