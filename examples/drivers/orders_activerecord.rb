@@ -1,41 +1,106 @@
+#!/usr/bin/env ruby
+# Snowflake IDs with ActiveRecord (6.1, Debian's): migrations, schema.rb and structure.sql, batches, fixtures.
+#
+# Packages: ruby-activerecord ruby-pg
+# Not in script/test: Ruby and its libraries are large.
+#
+# The default is snowflake_id().  ActiveRecord takes any default with "nextval" in it for one
+# with a sequence, which its fixtures then try to set.
+#
+# Connects as PGHOST and so on say, to a database where the extension is created.
 require "active_record"
 require "active_record/fixtures"
 require "stringio"
 require "tmpdir"
-puts ActiveRecord::VERSION::STRING
-ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV["PGDATABASE"])
+
 ActiveRecord::Migration.verbose = false
-ActiveRecord::Schema.define do
-  enable_extension "snowflake"
-  create_table :orders, id: :bigint, default: -> { "snowflake_id()" } do |t|
-    t.string :customer
-  end
-  create_table :others, id: :bigint, default: -> { "snowflake_nextval()" } do |t|
-    t.string :customer
-  end
-  create_table :lines, id: :bigint, default: -> { "snowflake_id()" } do |t|
-    t.references :order, foreign_key: true
-    t.string :item
+ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fetch("PGDATABASE"))
+
+def check(condition, what)
+  raise "not so: #{what}" unless condition
+end
+
+def connection
+  ActiveRecord::Base.connection
+end
+
+def default_of(table)
+  connection.columns(table).find { |column| column.name == "id" }.default_function
+end
+
+class CreateOrders < ActiveRecord::Migration[6.1]
+  def change
+    enable_extension "snowflake"
+    create_table :orders, id: :bigint, default: -> { "snowflake_id()" } do |t|
+      t.string :customer
+    end
+    create_table :lines, id: :bigint, default: -> { "snowflake_id()" } do |t|
+      t.references :order, foreign_key: true
+      t.string :item
+    end
+    create_table :others, id: :bigint, default: -> { "snowflake_nextval()" } do |t|
+      t.string :customer
+    end
   end
 end
-class Order < ActiveRecord::Base; end
-class Other < ActiveRecord::Base; end
-o = Order.create!(customer: "x"); p o.id, o.id.class
-p Other.create!(customer: "x").id
-p Order.insert_all([{customer: "a"}, {customer: "b"}], returning: :id).rows
-p Other.insert_all([{customer: "a"}, {customer: "b"}], returning: :id).rows
-s = StringIO.new; ActiveRecord::SchemaDumper.dump(ActiveRecord::Base.connection, s); puts s.string
-c = ActiveRecord::Base.connection
-p c.pk_and_sequence_for("orders"), c.pk_and_sequence_for("others")
-p Other.sequence_name, Order.sequence_name
-["orders","others"].each do |t|
- begin
-  Dir.mktmpdir do |d|
-   File.write("#{d}/#{t}.yml", "ada:\n  customer: Ada\nbob:\n  customer: Bob\n")
-   ActiveRecord::FixtureSet.create_fixtures(d, [t])
+CreateOrders.migrate(:up)
+
+class Order < ActiveRecord::Base
+  has_many :lines
+end
+
+class Line < ActiveRecord::Base
+  belongs_to :order
+end
+
+# The ID comes back with the row, as an Integer.
+order = Order.create!(customer: "Ada", lines: [Line.new(item: "a lamp"), Line.new(item: "a desk")])
+puts "ActiveRecord #{ActiveRecord.version}: order #{order.id} with lines #{order.lines.map(&:id)}"
+check order.id.is_a?(Integer) && order.id > 2**60, "the ID is an Integer"
+check order.lines.map(&:id).min > order.id, "later IDs are greater"
+
+# A batch is one statement, and its keys come in the order of its rows.
+inserted = Line.insert_all((1..1000).map { |i| { order_id: order.id, item: "item #{i}" } }, returning: [:id, :item]).rows
+check inserted.map(&:last) == (1..1000).map { |i| "item #{i}" }, "rows come back in their order"
+check inserted.map(&:first).each_cons(2).all? { |a, b| a < b }, "IDs increase with the rows"
+
+# schema.rb has the default and the extension, and makes both.
+tables = %w[orders lines others]
+defaults = tables.map { |table| default_of(table) }
+schema = StringIO.new
+ActiveRecord::SchemaDumper.dump(connection, schema)
+check schema.string.include?('create_table "orders", id: :bigint, default: -> { "snowflake_id()" }, force: :cascade'), "schema.rb"
+connection.execute("DROP TABLE lines, orders, others; DROP EXTENSION snowflake")
+eval(schema.string)
+check tables.map { |table| default_of(table) } == defaults, "defaults after schema.rb"
+
+# So has structure.sql, which is pg_dump's.
+Dir.mktmpdir do |directory|
+  structure = File.join(directory, "structure.sql")
+  tasks = ActiveRecord::Tasks::PostgreSQLDatabaseTasks.new(ActiveRecord::Base.connection_db_config)
+  tasks.structure_dump(structure, nil)
+  connection.execute("DROP TABLE #{connection.tables.join(", ")}; DROP EXTENSION snowflake")
+  tasks.structure_load(structure, nil)
+end
+ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fetch("PGDATABASE"))
+check tables.map { |table| default_of(table) } == defaults, "defaults after structure.sql"
+
+# Fixtures have keys of their own, from their names.  After them ActiveRecord sets the sequence that
+# it takes the default for, of which it has no name.
+def load_fixture(table)
+  Dir.mktmpdir do |directory|
+    File.write(File.join(directory, "#{table}.yml"), "ada:\n  customer: Ada\n")
+    ActiveRecord::FixtureSet.create_fixtures(directory, [table])
   end
-  p c.select_rows("select * from #{t}")
- rescue => e
-  p e.class, e.message
- end
+end
+
+load_fixture("orders")
+check Order.find(ActiveRecord::FixtureSet.identify("ada")).customer == "Ada", "the fixture"
+check Order.create!(customer: "Bob").id > 2**60, "the next ID"
+begin
+  load_fixture("others")
+  check false, "fixtures fail for a default of snowflake_nextval()"
+rescue ActiveRecord::StatementInvalid => failure
+  puts "fixtures, default snowflake_nextval(): #{failure.message.lines.first}"
+  check failure.message.include?('relation "public" does not exist'), "setval() of a sequence that is none"
 end
