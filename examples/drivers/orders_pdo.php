@@ -1,0 +1,51 @@
+<?php
+// Snowflake IDs with PDO: RETURNING, and why not lastInsertId().
+//
+// Packages: php-cli php-pgsql
+// Not in script/test: PHP is large.
+//
+// The ID comes back as an int, which holds it (PHP of 64 bits).
+//
+// Connects as PGHOST and so on say, to a database where the extension is created.
+
+function check(bool $condition, string $what): void
+{
+    $condition || throw new Exception("not so: $what");
+}
+
+$connection = new PDO("pgsql:dbname=" . getenv("PGDATABASE"));
+$connection->exec("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)");
+
+// The ID comes back with the row.
+$insert = $connection->prepare("INSERT INTO orders (item) VALUES (?) RETURNING id");
+$insert->execute(["a lamp"]);
+$id = $insert->fetchColumn();
+echo "PHP ", PHP_VERSION, ": order $id\n";
+check(is_int($id) && $id > 2 ** 60, "the ID is an int");
+
+// A batch is one statement; its keys come in the order of its rows, and increase.
+$items = array_map(fn ($i) => "item $i", range(1, 1000));
+$insert = $connection->prepare(
+    "INSERT INTO orders (item) VALUES " . implode(", ", array_fill(0, count($items), "(?)")) . " RETURNING id, item");
+$insert->execute($items);
+$rows = $insert->fetchAll(PDO::FETCH_KEY_PAIR);
+$sorted = array_keys($rows);
+sort($sorted);
+check(array_values($rows) === $items, "rows come back in their order");
+check(array_keys($rows) === $sorted, "IDs increase with the rows");
+
+// lastInsertId() asks for the last value of a sequence.  The table has none, so it is an error ...
+try {
+    $connection->lastInsertId();
+    check(false, "lastInsertId() fails");
+} catch (PDOException $failure) {
+    echo "lastInsertId(): ", $failure->getMessage(), "\n";
+    check($failure->getCode() === "55000", "there is no last value");
+}
+
+// ... or, where the session has used any other sequence, that of another table: a trigger's, say.
+$connection->exec("CREATE TABLE log (id bigserial, item text);"
+    . "CREATE FUNCTION log_item() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log (item) VALUES (NEW.item); RETURN NULL; END';"
+    . "CREATE TRIGGER log AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION log_item()");
+$connection->exec("INSERT INTO orders (item) VALUES ('a desk')");
+check($connection->lastInsertId() === "1", "lastInsertId() is the key of the log");
