@@ -1,0 +1,91 @@
+// Snowflake IDs with Go's pgx (version 4, Debian's): RETURNING, a batch, COPY.
+//
+// Packages: golang-go golang-github-jackc-pgx-v4-dev
+// Not in script/test: Go is large.
+//
+// An ID is an int64.  In JSON it goes as a string.
+//
+// Connects as PGHOST and so on say, to a database where the extension is created.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+
+	"github.com/jackc/pgx/v4"
+)
+
+// An Order as it goes into JSON: its ID as a string, since a number of JavaScript does not hold it.
+type Order struct {
+	ID   int64  `json:"id,string"`
+	Item string `json:"item"`
+}
+
+func main() {
+	ctx := context.Background()
+	db, err := pgx.Connect(ctx, "")
+	must(err)
+	_, err = db.Exec(ctx, "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)")
+	must(err)
+
+	// The ID comes back with the row.
+	order := Order{Item: "a lamp"}
+	must(db.QueryRow(ctx, "INSERT INTO orders (item) VALUES ($1) RETURNING id", order.Item).Scan(&order.ID))
+	fmt.Println("order", order.ID)
+	check(order.ID > 1<<60, "the ID is an int64")
+
+	// A batch is one round trip, and one transaction; each statement has its result, in order.
+	batch := &pgx.Batch{}
+	for i := 0; i < 1000; i++ {
+		batch.Queue("INSERT INTO orders (item) VALUES ($1) RETURNING id, item", fmt.Sprint("item ", i))
+	}
+	results := db.SendBatch(ctx, batch)
+	last := order.ID
+	for i := 0; i < 1000; i++ {
+		var id int64
+		var item string
+		must(results.QueryRow().Scan(&id, &item))
+		check(item == fmt.Sprint("item ", i) && id > last, "results come in the order of the batch")
+		last = id
+	}
+	must(results.Close())
+
+	// COPY returns no keys: take them first, and all in one transaction.
+	transaction, err := db.Begin(ctx)
+	must(err)
+	var ids []int64
+	must(transaction.QueryRow(ctx, "SELECT array_agg(id) FROM snowflake_nextvals($1) AS id", 1000).Scan(&ids))
+	copied, err := transaction.CopyFrom(ctx, pgx.Identifier{"orders"}, []string{"id", "item"},
+		pgx.CopyFromSlice(len(ids), func(i int) ([]interface{}, error) { return []interface{}{ids[i], "a desk"}, nil }))
+	must(err)
+	must(transaction.Commit(ctx))
+	check(copied == 1000, "COPY has written the rows")
+
+	// A variable that does not hold the ID is an error, and no wrong number.
+	var narrow int32
+	err = db.QueryRow(ctx, "SELECT $1::bigint", order.ID).Scan(&narrow)
+	fmt.Println("int32:", err)
+	check(err != nil, "an ID fits no int32")
+
+	// In JSON, a number loses digits where it is read as a float64, as JavaScript does, and as Go does itself.
+	var number interface{}
+	must(json.Unmarshal([]byte(fmt.Sprint(order.ID|1)), &number))
+	check(int64(number.(float64)) != order.ID|1, "a number loses digits")
+	text, err := json.Marshal(order)
+	must(err)
+	check(string(text) == fmt.Sprintf(`{"id":"%d","item":"a lamp"}`, order.ID), "the ID is a string")
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func check(condition bool, what string) {
+	if !condition {
+		log.Fatal("not so: ", what)
+	}
+}
