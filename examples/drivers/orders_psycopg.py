@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Snowflake IDs with psycopg 3: RETURNING, IDs fetched ahead, COPY, a range of time.
+"""Snowflake IDs with psycopg 3: RETURNING, batches, IDs fetched ahead, COPY, a range of time; and sno.
 
 Packages: python3-psycopg
 
@@ -8,8 +8,10 @@ Connects as PGHOST and so on say, to a database where the extension is created.
 from datetime import datetime, timedelta, timezone
 
 import psycopg
+from psycopg.types import TypeInfo
 
-with psycopg.connect() as connection:
+print(f"psycopg {psycopg.__version__}")
+with psycopg.connect(client_encoding="utf8") as connection:
     connection.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)")
 
     # The ID comes back with the row.  Python's integers hold it.
@@ -19,9 +21,22 @@ with psycopg.connect() as connection:
     print(f"order {order}: made at {created_at}, by server {machine}, number {sequence} of its millisecond")
     assert abs(created_at - datetime.now(timezone.utc)) < timedelta(minutes=1)
 
+    # A batch has a result for each row: read one after the other, or see only the first.
+    cursor = connection.cursor()
+    cursor.executemany("INSERT INTO orders (item) VALUES (%s) RETURNING id", [("a desk",), ("a chair",)], returning=True)
+    batch = [cursor.fetchone()[0]]
+    assert cursor.fetchone() is None
+    while cursor.nextset():
+        batch.append(cursor.fetchone()[0])
+    assert len(batch) == 2 and order < batch[0] < batch[1]
+
+    # A list of IDs is an array of bigint.
+    items = connection.execute("SELECT item FROM orders WHERE id = ANY (%s) ORDER BY id", [batch]).fetchall()
+    assert items == [("a desk",), ("a chair",)]
+
     # IDs fetched ahead: one round trip for a thousand of them, and then COPY.
     ids = [row[0] for row in connection.execute("SELECT snowflake_nextvals(%s)", [1000])]
-    assert ids == sorted(set(ids)) and ids[0] > order
+    assert ids == sorted(set(ids)) and ids[0] > batch[1]
     with connection.cursor().copy("COPY orders (id, item) FROM STDIN") as copy:
         for number, id in enumerate(ids):
             copy.write_row((id, f"item {number}"))
@@ -30,4 +45,28 @@ with psycopg.connect() as connection:
     count = connection.execute(
         "SELECT count(*) FROM orders WHERE snowflake_timestamp(id) >= %s", [created_at]).fetchone()[0]
     print(f"{count} orders since then")
-    assert count == 1001
+    assert count == 1003
+
+    # A sno comes back as a string, and a string goes where a sno is expected.
+    connection.execute("CREATE TABLE events (id sno PRIMARY KEY DEFAULT sno_nextval(7), name text)")
+    event = connection.execute("INSERT INTO events (name) VALUES ('started') RETURNING id").fetchone()[0]
+    print(f"event {event}")
+    assert isinstance(event, str) and len(event) == 16
+    assert connection.execute("SELECT name FROM events WHERE id = %s", [event]).fetchone() == ("started",)
+    assert connection.execute("SELECT sno_metabyte(%s)", [event]).fetchone() == (7,)
+
+    # Elsewhere PostgreSQL takes it for text, unless there is a cast.
+    type_of = "SELECT pg_typeof(id)::text FROM (SELECT {} AS id) AS given"
+    assert connection.execute(type_of.format("%s"), [event]).fetchone() == ("text",)
+    assert connection.execute(type_of.format("%s::sno"), [event]).fetchone() == ("sno",)
+
+    # An array comes back as one string, until its type is registered; a list of strings goes as an array.
+    assert connection.execute("SELECT array_agg(id) FROM events").fetchone() == ("{" + event + "}",)
+    TypeInfo.fetch(connection, "sno").register(connection)
+    assert connection.execute("SELECT array_agg(id) FROM events").fetchone() == ([event],)
+    assert connection.execute("SELECT name FROM events WHERE id = ANY (%s::sno[])", [[event]]).fetchone() == ("started",)
+
+    # A cursor that reads binary has its ten bytes, which go back by two casts.
+    binary = connection.cursor(binary=True).execute("SELECT id FROM events").fetchone()[0]
+    assert isinstance(binary, bytes) and len(binary) == 10
+    assert connection.execute("SELECT %s::bytea::sno", [binary]).fetchone() == (event,)

@@ -1,12 +1,19 @@
 #!/usr/bin/env python3
-"""Snowflake IDs with SQLAlchemy (1.4 and 2.0): the default in the model, and RETURNING.
+"""Snowflake IDs with SQLAlchemy (1.4 and 2.0): the default in the model, RETURNING, batches, and Alembic.
 
-Packages: python3-sqlalchemy python3-psycopg2
+Packages: python3-sqlalchemy python3-alembic python3-psycopg2
 
 Connects as PGHOST and so on say, to a database where the extension is created.
 """
-from sqlalchemy import BigInteger, Column, ForeignKey, Text, create_engine, func, select, text
+import alembic
+import sqlalchemy
+from alembic.autogenerate import compare_metadata, produce_migrations, render_python_code
+from alembic.migration import MigrationContext
+from sqlalchemy import BigInteger, Column, ForeignKey, MetaData, Table, Text, create_engine, event, func, select, text
 from sqlalchemy.orm import Session, declarative_base, relationship
+from sqlalchemy.schema import CreateTable
+
+print(f"SQLAlchemy {sqlalchemy.__version__}, Alembic {alembic.__version__}")
 
 Base = declarative_base()
 
@@ -32,7 +39,18 @@ class Line(Base):
 
 
 engine = create_engine("postgresql+psycopg2://")
+
+
+def migration(metadata, of=produce_migrations):
+    """What Alembic would generate for the database, if told to compare defaults."""
+    with engine.connect() as connection:
+        return of(MigrationContext.configure(connection, opts={"compare_server_default": True}), metadata)
+
+
+generated = render_python_code(migration(Base.metadata).upgrade_ops)
+assert "sa.Column('id', sa.BigInteger(), server_default=sa.text('snowflake_nextval()'), nullable=False)" in generated
 Base.metadata.create_all(engine)
+assert migration(Base.metadata, compare_metadata) == []
 
 with Session(engine) as session:
     order = Order(customer="Ada", lines=[Line(item="a lamp"), Line(item="a desk")])
@@ -46,7 +64,32 @@ with Session(engine) as session:
     print(f"made at {made_at}")
     assert found == [order]
 
-with engine.connect() as connection:
+# A batch of objects is a few statements.  Each object gets the key of its row, and keys increase.
+statements = []
+event.listen(engine, "after_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+with Session(engine) as session:
+    lines = [Line(order_id=order.id, item=f"item {number}") for number in range(1000)]
+    session.add_all(lines)
+    session.commit()
+    print(f"1000 lines by {len(statements)} call of execute()")
+    assert len(statements) == 1
+    items = dict(session.execute(select(Line.id, Line.item)).all())
+    ids = [line.id for line in lines]
+    assert ids == sorted(ids) and [items[id] for id in ids] == [line.item for line in lines]
+
+# The trap: with no default in the model, the key has a sequence.
+other = Table("others", MetaData(), Column("id", BigInteger, primary_key=True))
+assert "id BIGSERIAL" in str(CreateTable(other).compile(engine))
+
+with engine.begin() as connection:
     default = connection.scalar(text(
         "SELECT column_default FROM information_schema.columns WHERE (table_name, column_name) = ('lines', 'id')"))
     assert default == "snowflake_nextval()", default
+
+    # Alembic adds a default that is missing.  It has PostgreSQL compare two that are written differently by
+    # calling both, and so two names of one generator differ: write it in the model as in the table.
+    connection.execute(text("ALTER TABLE orders ALTER id DROP DEFAULT"))
+    connection.execute(text("ALTER TABLE lines ALTER id SET DEFAULT snowflake_id()"))
+differences = [operation[0] for operation in migration(Base.metadata, compare_metadata)]
+assert [(name, table, column) for name, _, table, column, *_ in differences] == [
+    ("modify_default", "lines", "id"), ("modify_default", "orders", "id")]
