@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Snowflake IDs with Django (3.2 and later): a field whose default the server makes.
+"""Snowflake IDs with Django (3.2 and later): a field whose default the server makes, and migrations.
 
 Packages: python3-django python3-psycopg2
 
@@ -9,20 +9,34 @@ admin treat it as any automatic key.  The migration that creates the extension i
 django.contrib.postgres.operations.CreateExtension("snowflake"), before the first table.
 
 Connects as PGHOST and so on say, to a database where the extension is created.  (It is one
-file, so it does by hand what settings.py and migrations do in a project.)
+file, so it does by hand what settings.py and manage.py do in a project.)
 """
+import io
 import os
+import sys
+import tempfile
 from datetime import timedelta
 
 import django
+from django.apps import AppConfig
 from django.conf import settings
 
+project = tempfile.TemporaryDirectory()
+os.mkdir(os.path.join(project.name, "shop_migrations"))
+open(os.path.join(project.name, "shop_migrations", "__init__.py"), "w").close()
+sys.path.append(project.name)
+shop = AppConfig("shop", sys.modules["__main__"])
 settings.configure(
     DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "NAME": os.environ["PGDATABASE"]}},
+    INSTALLED_APPS=[shop],
+    MIGRATION_MODULES={"shop": "shop_migrations"},
     USE_TZ=True)
 django.setup()
+shop.models_module = shop.module
 
-from django.db import connection, models  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import ProgrammingError, connection, migrations, models  # noqa: E402
+from django.db.migrations.loader import MigrationLoader  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 
@@ -63,9 +77,36 @@ class Line(models.Model):
         app_label = "shop"
 
 
-with connection.schema_editor() as editor:
-    editor.create_model(Order)
-    editor.create_model(Line)
+class Customer(models.Model):
+    """An existing table, with an automatic key."""
+
+    id = models.BigAutoField(primary_key=True)
+
+    class Meta:
+        app_label = "shop"
+
+
+def manage(*command):
+    """What manage.py prints."""
+    output = io.StringIO()
+    call_command(*command, stdout=output)
+    return output.getvalue()
+
+
+def default_of(table):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT column_default FROM information_schema.columns WHERE column_name = 'id' AND table_name = %s", [table])
+        return cursor.fetchone()[0]
+
+
+# makemigrations writes the field, migrate makes the default, and then there is nothing more to write.
+print(f"Django {django.__version__}")
+manage("makemigrations", "shop")
+with open(os.path.join(project.name, "shop_migrations", "0001_initial.py")) as migration:
+    assert "('id', __main__.SnowflakeField(primary_key=True, serialize=False))" in migration.read()
+manage("migrate")
+assert default_of("shop_order") == default_of("shop_line") == "snowflake_nextval()"
+assert "No changes detected" in manage("makemigrations", "shop", "--check")
 
 order = Order.objects.create(customer="Ada")
 lines = Line.objects.bulk_create([Line(order=order, item="a lamp"), Line(order=order, item="a desk")])
@@ -78,3 +119,46 @@ with connection.cursor() as cursor:
     cursor.execute("SET enable_seqscan = off")  # PostgreSQL reads a table of one row as a whole
 assert "Index Cond: (id >= " in recent.explain()
 assert Line.objects.filter(order__customer="Ada").count() == 2
+
+# A batch is one statement; its keys come in the order of its rows, and increase.
+lines = Line.objects.bulk_create([Line(order=order, item=f"item {number}") for number in range(1000)])
+ids = [line.id for line in lines]
+items = Line.objects.in_bulk(ids)
+assert ids == sorted(ids) and all(items[line.id].item == line.item for line in lines)
+
+# Fixtures, and the reset of sequences after them, find no sequence to reset.
+with open(os.path.join(project.name, "orders.json"), "w") as fixture:
+    fixture.write(manage("dumpdata", "shop.Order"))
+manage("loaddata", os.path.join(project.name, "orders.json"))
+assert Order.objects.create(customer="Bob").id > lines[-1].id
+
+# inspectdb takes the key for an automatic one, since "nextval" is in its default.
+assert "id = models.BigAutoField(primary_key=True)" in manage("inspectdb", "shop_order")
+with connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE shop_other (id bigint PRIMARY KEY DEFAULT snowflake_id())")
+assert "id = models.BigIntegerField(primary_key=True)" in manage("inspectdb", "shop_other")
+
+# The trap: a migration cannot change an automatic key into this field.  snowflake_adopt() can.
+state = MigrationLoader(connection).project_state()
+field = migrations.AlterField("customer", "id", SnowflakeField(primary_key=True, serialize=False))
+adopt = migrations.SeparateDatabaseAndState(
+    database_operations=[migrations.RunSQL("SELECT snowflake_adopt('shop_customer', 'id')")],
+    state_operations=[field])
+
+
+def migrate(operation):
+    changed = state.clone()
+    operation.state_forwards("shop", changed)
+    with connection.schema_editor() as editor:
+        operation.database_forwards("shop", editor, state, changed)
+
+
+try:
+    migrate(field)
+    raise SystemExit("AlterField did not fail")
+except ProgrammingError as failure:
+    print(f"AlterField: {str(failure).splitlines()[0]}")
+    assert "syntax error" in str(failure)
+migrate(adopt)
+assert default_of("shop_customer") == "snowflake_nextval()", default_of("shop_customer")
+assert Customer.objects.create().id > 2**60
