@@ -68,7 +68,8 @@ check inserted.map(&:first).each_cons(2).all? { |a, b| a < b }, "IDs increase wi
 tables = %w[orders lines others]
 defaults = tables.map { |table| default_of(table) }
 schema = StringIO.new
-ActiveRecord::SchemaDumper.dump(connection, schema)
+newer = ActiveRecord.version >= Gem::Version.new("7.2")
+ActiveRecord::SchemaDumper.dump(newer ? ActiveRecord::Base.connection_pool : connection, schema)
 check schema.string.include?('create_table "orders", id: :bigint, default: -> { "snowflake_id()" }, force: :cascade'), "schema.rb"
 connection.execute("DROP TABLE lines, orders, others; DROP EXTENSION snowflake")
 eval(schema.string)

@@ -8,7 +8,7 @@
 // Both work with a table made by SQL.  The schema tools make a table with a sequence for IDENTITY.
 //
 // Connects as PGHOST and so on say, to a database where the extension is created.
-// (java -cp "/usr/share/java/*" orders_hibernate.java)
+// The jars of these packages are in /usr/share/java.
 import java.io.Serializable;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -33,45 +33,9 @@ import org.hibernate.tool.hbm2ddl.SchemaUpdate;
 import org.hibernate.tool.hbm2ddl.SchemaValidator;
 
 class OrdersHibernate {
-    @Entity
-    @Table(name = "orders")
-    public static class Order {
-        @Id
-        @GeneratedValue(strategy = GenerationType.IDENTITY)
-        @Column(columnDefinition = "bigint DEFAULT snowflake_id()") // IDENTITY ignores it
-        public Long id;
-
-        public String customer;
-    }
-
-    @Entity
-    @Table(name = "lines")
-    public static class Line {
-        @Id
-        @GeneratedValue(generator = "snowflake")
-        @GenericGenerator(name = "snowflake", strategy = "OrdersHibernate$SnowflakeGenerator")
-        @Column(columnDefinition = "bigint DEFAULT snowflake_id()")
-        public Long id;
-
-        public String item;
-    }
-
-    // Asks for each ID in the transaction that inserts it, as change feeds need it.
-    public static class SnowflakeGenerator implements IdentifierGenerator {
-        public Serializable generate(SessionImplementor session, Object object) {
-            try (ResultSet result = session.connection().createStatement().executeQuery("SELECT snowflake_id()")) {
-                result.next();
-                return result.getLong(1);
-            } catch (SQLException failure) {
-                throw new IllegalStateException(failure);
-            }
-        }
-    }
-
     static SessionFactory sessions;
 
     public static void main(String[] arguments) throws Exception {
-        System.setProperty("org.slf4j.simpleLogger.defaultLogLevel", "warn");
         Thread.currentThread().setContextClassLoader(OrdersHibernate.class.getClassLoader());
         System.out.println("Hibernate " + Session.class.getPackage().getImplementationVersion());
         Configuration configuration = configuration();
@@ -208,5 +172,40 @@ class OrdersHibernate {
     static void check(boolean condition, String what) {
         if (!condition)
             throw new AssertionError("not so: " + what);
+    }
+}
+
+@Entity
+@Table(name = "orders")
+public class Order {
+    @Id
+    @GeneratedValue(strategy = GenerationType.IDENTITY)
+    @Column(columnDefinition = "bigint DEFAULT snowflake_id()") // IDENTITY ignores it
+    public Long id;
+
+    public String customer;
+}
+
+@Entity
+@Table(name = "lines")
+public class Line {
+    @Id
+    @GeneratedValue(generator = "snowflake")
+    @GenericGenerator(name = "snowflake", strategy = "SnowflakeGenerator")
+    @Column(columnDefinition = "bigint DEFAULT snowflake_id()")
+    public Long id;
+
+    public String item;
+}
+
+// Asks for each ID in the transaction that inserts it, as change feeds need it.
+public class SnowflakeGenerator implements IdentifierGenerator {
+    public Serializable generate(SessionImplementor session, Object object) {
+        try (ResultSet result = session.connection().createStatement().executeQuery("SELECT snowflake_id()")) {
+            result.next();
+            return result.getLong(1);
+        } catch (SQLException failure) {
+            throw new IllegalStateException(failure);
+        }
     }
 }

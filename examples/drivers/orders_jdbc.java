@@ -7,7 +7,7 @@
 // Statement.RETURN_GENERATED_KEYS the driver returns all columns, and the first need not be the key.
 //
 // Connects as PGHOST and so on say, to a database where the extension is created.
-// (java -cp "/usr/share/java/*" orders_jdbc.java)
+// The jars of these packages are in /usr/share/java.
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
