@@ -59,12 +59,12 @@ puts "ActiveRecord #{ActiveRecord.version}: order #{order.id} with lines #{order
 check order.id.is_a?(Integer) && order.id > 2**60, "the ID is an Integer"
 check order.lines.map(&:id).min > order.id, "later IDs are greater"
 
-# A batch is one statement, and its keys come in the order of its rows.
+# A batch is one statement, and its keys are returned in the order of its rows.
 inserted = Line.insert_all((1..1000).map { |i| { order_id: order.id, item: "item #{i}" } }, returning: [:id, :item]).rows
 check inserted.map(&:last) == (1..1000).map { |i| "item #{i}" }, "rows come back in their order"
 check inserted.map(&:first).each_cons(2).all? { |a, b| a < b }, "IDs increase with the rows"
 
-# schema.rb has the default and the extension, and makes both.
+# schema.rb has the default and the extension, and creates both.
 tables = %w[orders lines others]
 defaults = tables.map { |table| default_of(table) }
 schema = StringIO.new
@@ -75,7 +75,7 @@ connection.execute("DROP TABLE lines, orders, others; DROP EXTENSION snowflake")
 eval(schema.string)
 check tables.map { |table| default_of(table) } == defaults, "defaults after schema.rb"
 
-# So has structure.sql, which is pg_dump's.
+# structure.sql, which pg_dump writes, has them as well.
 Dir.mktmpdir do |directory|
   structure = File.join(directory, "structure.sql")
   tasks = ActiveRecord::Tasks::PostgreSQLDatabaseTasks.new(ActiveRecord::Base.connection_db_config)
@@ -86,8 +86,8 @@ end
 ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fetch("PGDATABASE"))
 check tables.map { |table| default_of(table) } == defaults, "defaults after structure.sql"
 
-# Fixtures have keys of their own, from their names.  After them ActiveRecord sets the sequence that
-# it takes the default for, of which it has no name.
+# Keys of fixtures are computed from their names.  After loading them, ActiveRecord sets the sequence of the
+# key, and takes a default with "nextval" in it for one that has a sequence.
 def load_fixture(table)
   Dir.mktmpdir do |directory|
     File.write(File.join(directory, "#{table}.yml"), "ada:\n  customer: Ada\n")
@@ -97,12 +97,12 @@ end
 
 load_fixture("orders")
 check Order.find(ActiveRecord::FixtureSet.identify("ada")).customer == "Ada", "the fixture"
-check ActiveRecord::FixtureSet.identify("ada") < 2**30, "the key of a fixture is no Snowflake ID"
+check ActiveRecord::FixtureSet.identify("ada") < 2**30, "the key of a fixture is not a Snowflake ID"
 check Order.create!(customer: "Bob").id > 2**60, "the next ID"
 begin
   load_fixture("others")
   check false, "fixtures fail for a default of snowflake_nextval()"
 rescue ActiveRecord::StatementInvalid => failure
   puts "fixtures, default snowflake_nextval(): #{failure.message.lines.first}"
-  check failure.message.include?('relation "public" does not exist'), "setval() of a sequence that is none"
+  check failure.message.include?('relation "public" does not exist'), "setval() of a sequence that does not exist"
 end

@@ -99,7 +99,7 @@ def default_of(table):
         return cursor.fetchone()[0]
 
 
-# makemigrations writes the field, migrate makes the default, and then there is nothing more to write.
+# makemigrations writes the field, migrate creates the default, and then no change is left.
 print(f"Django {django.__version__}")
 manage("makemigrations", "shop")
 with open(os.path.join(project.name, "shop_migrations", "0001_initial.py")) as migration:
@@ -120,13 +120,13 @@ with connection.cursor() as cursor:
 assert "Index Cond: (id >= " in recent.explain()
 assert Line.objects.filter(order__customer="Ada").count() == 2
 
-# A batch is one statement; its keys come in the order of its rows, and increase.
+# A batch is one statement; its keys are returned in the order of its rows, and increase.
 lines = Line.objects.bulk_create([Line(order=order, item=f"item {number}") for number in range(1000)])
 ids = [line.id for line in lines]
 items = Line.objects.in_bulk(ids)
 assert ids == sorted(ids) and all(items[line.id].item == line.item for line in lines)
 
-# Fixtures, and the reset of sequences after them, find no sequence to reset.
+# loaddata resets sequences after loading fixtures, and finds none to reset.
 with open(os.path.join(project.name, "orders.json"), "w") as fixture:
     fixture.write(manage("dumpdata", "shop.Order"))
 manage("loaddata", os.path.join(project.name, "orders.json"))

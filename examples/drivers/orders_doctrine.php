@@ -1,5 +1,5 @@
 <?php
-// Snowflake IDs with Doctrine (ORM 2.14 and 3.3): a generator of one's own, the schema tool.
+// Snowflake IDs with Doctrine (ORM 2.14 and 3.3): a custom generator, the schema tool.
 //
 // Packages: php-cli php-pgsql php-doctrine-orm
 // Not in script/test: PHP is large.
@@ -42,7 +42,7 @@ class Order
     public string $customer;
 }
 
-// The trap: a strategy that takes the key to come from a sequence.
+// The trap: a strategy for keys from a sequence.
 #[ORM\Entity]
 #[ORM\Table(name: "others")]
 class Other
@@ -79,7 +79,7 @@ $tool = new SchemaTool($manager);
 $orders = [$manager->getClassMetadata(Order::class)];
 $others = [$manager->getClassMetadata(Other::class)];
 
-// The schema tool makes the default of the options, finds no difference to the table, and mends another default.
+// The schema tool creates the default that the options name, then finds no difference, and replaces another default.
 $tool->createSchema($orders);
 $default = "SELECT column_default FROM information_schema.columns WHERE column_name = 'id' AND table_name = ?";
 check($connection->fetchOne($default, ["orders"]) === "snowflake_id()", "the default of the table");
@@ -100,7 +100,7 @@ check($found->id === $order->id && $found->customer === "Ada", "the order is fou
 $returned = $connection->convertToPHPValue($connection->fetchOne("SELECT id FROM orders"), "bigint");
 check(get_debug_type($returned) === (Doctrine\ORM\Version::VERSION < "3" ? "string" : "int"), "the type of a bigint");
 
-// Of many objects, each asks for its ID, in the order of persist().
+// The IDs of many objects increase in the order of persist().
 $batch = array_map(fn ($i) => order(Order::class, "customer $i"), range(1, 100));
 array_walk($batch, [$manager, "persist"]);
 $manager->flush();

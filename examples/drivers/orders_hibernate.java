@@ -1,4 +1,4 @@
-// Snowflake IDs with Hibernate (3.6, Debian's): IDENTITY, a generator of one's own, the schema tools.
+// Snowflake IDs with Hibernate (3.6, Debian's): IDENTITY, a custom generator, the schema tools.
 //
 // Packages: default-jdk-headless libhibernate3-java libjavassist-java libpostgresql-jdbc-java libjunixsocket-java libjunixsocket-jni
 // Not in script/test: a JDK is large.
@@ -47,7 +47,7 @@ class OrdersHibernate {
     }
 
     // The schema that Hibernate makes has a sequence for IDENTITY, whatever columnDefinition says, which is
-    // the trap.  It leaves the defaults of existing tables alone, and finds them valid.
+    // the trap.  The schema update leaves the defaults of existing tables as they are.
     static void makeTheTables(Configuration configuration) {
         new SchemaExport(configuration).create(false, true);
         check(defaultOf("orders").equals("nextval('orders_id_seq'::regclass)"), "IDENTITY makes a sequence");
@@ -198,7 +198,7 @@ public class Line {
     public String item;
 }
 
-// Asks for each ID in the transaction that inserts it, as change feeds need it.
+// Selects each ID in the transaction that inserts it: change feeds need that.
 public class SnowflakeGenerator implements IdentifierGenerator {
     public Serializable generate(SessionImplementor session, Object object) {
         try (ResultSet result = session.connection().createStatement().executeQuery("SELECT snowflake_id()")) {

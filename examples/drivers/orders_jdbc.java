@@ -50,7 +50,7 @@ class OrdersJdbc {
         check(id > 1L << 60 && keys.getObject("id") instanceof Long, "the ID is a long");
     }
 
-    // A batch has its keys in the order of its rows.  reWriteBatchedInserts has no effect on it.
+    // A batch returns its keys in the order of its rows.  reWriteBatchedInserts has no effect on it.
     static void insertBatch(boolean rewrite) throws SQLException {
         PreparedStatement insert = connection.prepareStatement("INSERT INTO orders (item) VALUES (?)", new String[] {"id"});
         long before = statements();
@@ -69,7 +69,7 @@ class OrdersJdbc {
         check(statements() - before == 1000, "with keys, a batch is not rewritten");
     }
 
-    // A batch whose keys are not wanted becomes a few statements, and IDs increase with its rows.
+    // A batch that returns no keys can be rewritten into a few statements.  IDs increase in the order of its rows.
     static void insertBatchWithoutKeys(boolean rewrite) throws SQLException {
         PreparedStatement insert = connection.prepareStatement("INSERT INTO orders (item) VALUES (?)");
         long before = statements();
@@ -96,7 +96,7 @@ class OrdersJdbc {
         }
     }
 
-    // Columns return as the table has them, and the first one is not the key.
+    // All columns are returned, and the first one is not the key.
     static void findTheTrap() throws SQLException {
         execute("CREATE TABLE lines (item text NOT NULL, id bigint PRIMARY KEY DEFAULT snowflake_id())");
         PreparedStatement insert = connection.prepareStatement("INSERT INTO lines (item) VALUES ('7')", Statement.RETURN_GENERATED_KEYS);
@@ -104,8 +104,8 @@ class OrdersJdbc {
         ResultSet keys = insert.getGeneratedKeys();
         keys.next();
         check(keys.getMetaData().getColumnCount() == 2, "all columns come back");
-        check(keys.getLong(1) == 7, "the first is no key");
-        check(keys.getLong("id") > 1L << 60, "the one of its name is");
+        check(keys.getLong(1) == 7, "the first column is not the key");
+        check(keys.getLong("id") > 1L << 60, "the key is found by its name");
     }
 
     // A server may have no TCP: a PGHOST that is a directory has its socket.

@@ -3,7 +3,7 @@
 // Packages: golang-go golang-github-lib-pq-dev
 // Not in script/test: Go is large.
 //
-// An ID is an int64.  LastInsertId() is an error with this driver: ask by RETURNING.
+// An ID is an int64.  LastInsertId() is an error with this driver: use RETURNING.
 //
 // Connects as PGHOST and so on say, to a database where the extension is created.
 package main
@@ -28,7 +28,7 @@ func main() {
 	fmt.Println("order", order)
 	check(order > 1<<60, "the ID is an int64")
 
-	// A batch is one statement with an array; its keys come in the order of its rows, and increase.
+	// A batch is one statement with an array; its keys are returned in the order of its rows, and increase.
 	items := make([]string, 1000)
 	for i := range items {
 		items[i] = fmt.Sprint("item ", i)
@@ -46,7 +46,7 @@ func main() {
 	}
 	must(rows.Close())
 
-	// COPY returns no keys: take them first, and all in one transaction.
+	// COPY returns no keys: fetch them before, in the same transaction.
 	transaction, err := db.Begin()
 	must(err)
 	var ids []int64
@@ -63,7 +63,7 @@ func main() {
 	must(db.QueryRow("SELECT count(*) FROM orders WHERE id = ANY ($1)", pq.Array(ids)).Scan(&copied))
 	check(copied == 1000, "COPY has written the rows")
 
-	// LastInsertId() does not work, with any table of PostgreSQL.
+	// LastInsertId() does not work with PostgreSQL.
 	result, err := db.Exec("INSERT INTO orders (item) VALUES ('a desk')")
 	must(err)
 	_, err = result.LastInsertId()

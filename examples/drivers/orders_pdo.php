@@ -1,5 +1,5 @@
 <?php
-// Snowflake IDs with PDO: RETURNING, and why not lastInsertId().
+// Snowflake IDs with PDO: RETURNING, and what lastInsertId() returns.
 //
 // Packages: php-cli php-pgsql
 // Not in script/test: PHP is large.
@@ -23,7 +23,7 @@ $id = $insert->fetchColumn();
 echo "PHP ", PHP_VERSION, ": order $id\n";
 check(is_int($id) && $id > 2 ** 60, "the ID is an int");
 
-// A batch is one statement; its keys come in the order of its rows, and increase.
+// A batch is one statement; its keys are returned in the order of its rows, and increase.
 $items = array_map(fn ($i) => "item $i", range(1, 1000));
 $insert = $connection->prepare(
     "INSERT INTO orders (item) VALUES " . implode(", ", array_fill(0, count($items), "(?)")) . " RETURNING id, item");
@@ -43,7 +43,7 @@ try {
     check($failure->getCode() === "55000", "there is no last value");
 }
 
-// ... or, where the session has used any other sequence, that of another table: a trigger's, say.
+// ... or, if the session has used any other sequence, the key of another table: in a trigger, for example.
 $connection->exec("CREATE TABLE log (id bigserial, item text);"
     . "CREATE FUNCTION log_item() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log (item) VALUES (NEW.item); RETURN NULL; END';"
     . "CREATE TRIGGER log AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION log_item()");

@@ -1,9 +1,9 @@
-// Snowflake IDs with Go's pgx (version 4, Debian's): RETURNING, a batch, COPY.
+// Snowflake IDs with Go's pgx (version 4, Debian's): RETURNING, a batch, COPY, JSON.
 //
 // Packages: golang-go golang-github-jackc-pgx-v4-dev
 // Not in script/test: Go is large.
 //
-// An ID is an int64.  In JSON it goes as a string.
+// An ID is an int64.  In JSON it is passed as a string.
 //
 // Connects as PGHOST and so on say, to a database where the extension is created.
 package main
@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v4"
 )
 
-// An Order as it goes into JSON: its ID as a string, since a number of JavaScript does not hold it.
+// An Order has its ID as a string in JSON, since numbers of JavaScript cannot hold it.
 type Order struct {
 	ID   int64  `json:"id,string"`
 	Item string `json:"item"`
@@ -52,7 +52,7 @@ func main() {
 	}
 	must(results.Close())
 
-	// COPY returns no keys: take them first, and all in one transaction.
+	// COPY returns no keys: fetch them before, in the same transaction.
 	transaction, err := db.Begin(ctx)
 	must(err)
 	var ids []int64
@@ -63,7 +63,7 @@ func main() {
 	must(transaction.Commit(ctx))
 	check(copied == 1000, "COPY has written the rows")
 
-	// A variable that does not hold the ID is an error, and no wrong number.
+	// A variable that cannot hold the ID is an error, not a wrong number.
 	var narrow int32
 	err = db.QueryRow(ctx, "SELECT $1::bigint", order.ID).Scan(&narrow)
 	fmt.Println("int32:", err)

@@ -21,7 +21,7 @@ with psycopg.connect(client_encoding="utf8") as connection:
     print(f"order {order}: made at {created_at}, by server {machine}, number {sequence} of its millisecond")
     assert abs(created_at - datetime.now(timezone.utc)) < timedelta(minutes=1)
 
-    # A batch has a result for each row: read one after the other, or see only the first.
+    # A batch has a result for each row; nextset() moves to the next one.
     cursor = connection.cursor()
     cursor.executemany("INSERT INTO orders (item) VALUES (%s) RETURNING id", [("a desk",), ("a chair",)], returning=True)
     batch = [cursor.fetchone()[0]]
@@ -47,7 +47,7 @@ with psycopg.connect(client_encoding="utf8") as connection:
     print(f"{count} orders since then")
     assert count == 1003
 
-    # A sno comes back as a string, and a string goes where a sno is expected.
+    # A sno is returned as a string, and a string is accepted where a sno is expected.
     connection.execute("CREATE TABLE events (id sno PRIMARY KEY DEFAULT sno_nextval(7), name text)")
     event = connection.execute("INSERT INTO events (name) VALUES ('started') RETURNING id").fetchone()[0]
     print(f"event {event}")
@@ -55,18 +55,18 @@ with psycopg.connect(client_encoding="utf8") as connection:
     assert connection.execute("SELECT name FROM events WHERE id = %s", [event]).fetchone() == ("started",)
     assert connection.execute("SELECT sno_metabyte(%s)", [event]).fetchone() == (7,)
 
-    # Elsewhere PostgreSQL takes it for text, unless there is a cast.
+    # Elsewhere a parameter without a cast is text.
     type_of = "SELECT pg_typeof(id)::text FROM (SELECT {} AS id) AS given"
     assert connection.execute(type_of.format("%s"), [event]).fetchone() == ("text",)
     assert connection.execute(type_of.format("%s::sno"), [event]).fetchone() == ("sno",)
 
-    # An array comes back as one string, until its type is registered; a list of strings goes as an array.
+    # An array is returned as one string, unless its type is registered; a list of strings is passed as an array.
     assert connection.execute("SELECT array_agg(id) FROM events").fetchone() == ("{" + event + "}",)
     TypeInfo.fetch(connection, "sno").register(connection)
     assert connection.execute("SELECT array_agg(id) FROM events").fetchone() == ([event],)
     assert connection.execute("SELECT name FROM events WHERE id = ANY (%s::sno[])", [[event]]).fetchone() == ("started",)
 
-    # A cursor that reads binary has its ten bytes, which go back by two casts.
+    # A cursor that reads binary returns ten bytes, which two casts turn into a sno.
     binary = connection.cursor(binary=True).execute("SELECT id FROM events").fetchone()[0]
     assert isinstance(binary, bytes) and len(binary) == 10
     assert connection.execute("SELECT %s::bytea::sno", [binary]).fetchone() == (event,)

@@ -65,7 +65,7 @@ with Session(engine) as session:
     assert found == [order]
 
 # A batch of objects: each gets the key of its row, and keys increase.  SQLAlchemy 2.0 inserts them one by
-# one, since it relies on the order of rows that come back only if the key is of a sequence.
+# one, since it trusts the order of returned rows only if their key uses a sequence.
 statements = []
 event.listen(engine, "after_cursor_execute", lambda *arguments: statements.append(arguments[2]))
 with Session(engine) as session:
@@ -85,14 +85,14 @@ with Session(engine) as session:
     session.flush()
     assert len(statements) == 1
 
-    # So is an INSERT of many rows, whose keys come in the order of the rows.
+    # An INSERT of many rows is one statement as well, and returns its keys in the order of the rows.
     rows = [{"order_id": order.id, "item": f"item {number}"} for number in range(1000)]
     inserted = session.execute(Line.__table__.insert().values(rows).returning(Line.id, Line.item)).all()
     assert [item for _, item in inserted] == [row["item"] for row in rows]
     assert inserted == sorted(inserted)
     session.commit()
 
-# The trap: with no default in the model, the key has a sequence.
+# The trap: without a default in the model, the key gets a sequence.
 other = Table("others", MetaData(), Column("id", BigInteger, primary_key=True))
 assert "id BIGSERIAL" in str(CreateTable(other).compile(engine))
 
@@ -101,8 +101,8 @@ with engine.begin() as connection:
         "SELECT column_default FROM information_schema.columns WHERE (table_name, column_name) = ('lines', 'id')"))
     assert default == "snowflake_nextval()", default
 
-    # Alembic adds a default that is missing.  It has PostgreSQL compare two that are written differently by
-    # calling both, and so two names of one generator differ: write it in the model as in the table.
+    # Alembic adds a default that is missing.  It evaluates two that are written differently,
+    # and so two names of one generator differ: write it in the model as the table shows it.
     connection.execute(text("ALTER TABLE orders ALTER id DROP DEFAULT"))
     connection.execute(text("ALTER TABLE lines ALTER id SET DEFAULT snowflake_id()"))
 differences = [operation[0] for operation in migration(Base.metadata, compare_metadata)]
