@@ -142,9 +142,9 @@ end_transaction(XactEvent event, void *argument)
 }
 
 /*
- * The session ends.  If it is terminated, as all sessions are when the server is stopped, it returns
- * what is reserved, in a transaction of its own.  Sessions that disconnect leave the reservation to
- * others: to return it with each of them would cost a flush of WAL each time.
+ * The session ends.  If it is terminated, as all sessions are when the server is stopped, it
+ * returns the reservation, in a transaction of its own.  Sessions that disconnect leave the
+ * reservation to others, since each return would cost a flush of WAL.
  */
 static void
 end_session(int code, Datum argument)

@@ -372,8 +372,8 @@ return_locked(SfGenerator *generator, ReplOriginId origin)
 	const SfLayout *layout = &generator->layout;
 	bool		closed = sf_generator_is_closed(generator);
 	uint64		position = closed ?
-		sf_generator_position_of(generator, pg_atomic_read_u64(&generator->closed_at)) :
-		sf_generator_position(generator);
+	sf_generator_position_of(generator, pg_atomic_read_u64(&generator->closed_at)) :
+	sf_generator_position(generator);
 	uint64		end = sf_position_tick(layout, sf_position_next_tick(layout, position));
 	SfDurableState state;
 
@@ -388,7 +388,8 @@ return_locked(SfGenerator *generator, ReplOriginId origin)
 		sf_generator_leave_tick(generator);
 		position = sf_generator_position(generator);
 	}
-	sf_durable_state_write(generator, origin, sf_generator_time(generator, whole_tick(generator, position)),
+	position = whole_tick(generator, position);
+	sf_durable_state_write(generator, origin, sf_generator_time(generator, position),
 						   pg_atomic_read_u64(&generator->wall_safe),
 						   pg_atomic_read_u32(&generator->drifts), true);
 	sf_resume_issuing(generator, closed ? 0 : position);

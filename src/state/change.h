@@ -60,9 +60,9 @@ extern void sf_extend_lease(SfGenerator *generator, SfInstant until);
 extern SfInstant sf_change_close(SfGenerator *generator);
 
 /*
- * Return what is reserved and not used, so that the server does not wait for it to pass after its
- * next start.  Does nothing if the origin is being changed or has gone.  Needs a transaction; raises
- * what sf_origin_write raises.
+ * Return what is reserved and not used, so that the server does not wait for it after its next
+ * start.  Does nothing if the origin is being changed or has gone.  Needs a transaction.  Raises the
+ * errors of sf_origin_write.
  */
 extern void sf_change_return(SfGenerator *generator);
 

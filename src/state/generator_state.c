@@ -19,7 +19,7 @@
 StaticAssertDecl(ON_OTHER_LINES(layout_text, latest_clock), "read with each ID, and written often");
 StaticAssertDecl(ON_OTHER_LINES(reservation_logged, cursor), "written often, and with each batch");
 StaticAssertDecl(ON_OTHER_LINES(yield_until, stats), "read with each batch, and written only");
-StaticAssertDecl(offsetof(SfGenerator, pad_next) >= offsetof(SfGenerator, stats) + sizeof(SfCounters),
+StaticAssertDecl(sizeof(SfGenerator) - offsetof(SfGenerator, pad_next) >= PG_CACHE_LINE_SIZE,
 				 "the other generator begins on another line than the counters");
 
 void

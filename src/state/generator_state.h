@@ -36,8 +36,8 @@ typedef enum SfGeneratorKind
 typedef struct SfGenerator
 {
 	/*
-	 * Read with each ID or each batch, and written rarely: at most a few times a
-	 * second.
+	 * Read with each ID or each batch, and written rarely: at most a few
+	 * times a second.
 	 */
 
 	/* Written once, before any session can see the struct. */
@@ -159,10 +159,10 @@ typedef struct SfGenerator
 	/* Read and written with each batch. */
 
 	/*
-	 * The next free position.  Changed by compare-and-swap only (core/batch.h),
-	 * with one exception: change.c sets it to SF_CURSOR_CLOSED, a value that no
-	 * session swaps, and back.  The cursor of a generator with phases contains
-	 * the phase as well.
+	 * The next free position.  Changed by compare-and-swap only
+	 * (core/batch.h), with one exception: change.c sets it to
+	 * SF_CURSOR_CLOSED, a value that no session swaps, and back.  The cursor
+	 * of a generator with phases contains the phase as well.
 	 */
 	pg_atomic_uint64 cursor;
 
