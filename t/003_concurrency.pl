@@ -1,5 +1,6 @@
 # Many sessions at once: 64 of them take 20 million IDs as defaults of several
 # tables in two databases.  No ID is issued twice, and each session's increase.
+# SNOWFLAKE_TEST_SCALE lowers the numbers of IDs.
 #
 # Then a race for the cursor: in a layout whose batches have one ID each, so that each ID
 # is a swap of it.
@@ -17,7 +18,9 @@ use SnowflakeTest;
 use Test::More;
 
 my $sessions = 64;
-my $ids_per_session = 320_000;
+my $statements = 16;
+my $rows = scaled(20_000, 100);
+my $ids_per_session = $statements * $rows;
 my @databases = ('one', 'two');
 my @tables = ('orders', 'items', 'events', 'users');
 
@@ -38,8 +41,6 @@ for my $database (@databases)
 my @running;
 for my $session (0 .. $sessions - 1)
 {
-	my $statements = 16;
-	my $rows = $ids_per_session / $statements;
 	my $script = join("\n", map {
 		my $table = $tables[ ($session + $_) % @tables ];
 		my $first = $_ * $rows;
@@ -68,7 +69,7 @@ $server->safe_psql($here, "CREATE UNLOGGED TABLE copied (id bigint, session inte
 IPC::Run::run([ @psql, '-d', $there, '-c', "COPY ($all) TO STDOUT (FORMAT binary)" ], '|', [ @psql, '-d', $here, '-c', 'COPY copied FROM STDIN (FORMAT binary)' ])
   or die 'cannot copy';
 my $total = $sessions * $ids_per_session;
-cmp_ok($total, '>=', 20_000_000, "$total IDs");
+cmp_ok($total, '>=', scaled(20_000_000, 100_000), "$total IDs");
 my $prepare = "SET work_mem = '1GB'; SET max_parallel_workers_per_gather = 0;";
 my ($count, $twice, $foreign) = split /\|/, $server->safe_psql($here, qq{$prepare
 	SELECT count(*), count(*) FILTER (WHERE id = before), count(*) FILTER (WHERE snowflake_machine_id(id) <> 3)
@@ -91,17 +92,18 @@ is($server->safe_psql($here, qq{$prepare
 restart_with_layout($server, 'epoch=2024-01-01 tick=10us timestamp=51 machine=4 sequence=6');
 $server->safe_psql('postgres', 'CREATE UNLOGGED TABLE raced (ids bigint[])');
 my $racers = 8;
+my $ids_per_racer = scaled(500_000, 5_000);
 my @racing = map {
 	IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr('postgres'), '-c',
-			'INSERT INTO raced SELECT array_agg(id) FROM (SELECT snowflake_nextvals(500000) AS id) a' ])
+			"INSERT INTO raced SELECT array_agg(id) FROM (SELECT snowflake_nextvals($ids_per_racer) AS id) a" ])
 } 1 .. $racers;
 is(scalar(grep { !$_->finish } @racing), 0, "$racers sessions race without an error");
 is($server->safe_psql('postgres', "$prepare SELECT count(*), count(DISTINCT id) FROM raced, unnest(ids) id"),
-	join('|', ($racers * 500_000) x 2), 'no ID is issued twice');
+	join('|', ($racers * $ids_per_racer) x 2), 'no ID is issued twice');
 
 # Their readings of the clock reach shared memory in any order: no step back.
 is($server->safe_psql('postgres', 'SELECT ids_allocated, clock_regressions FROM pg_stat_snowflake WHERE generator = \'bigint\''),
-	$racers * 500_000 . '|0', 'all are counted, and no step back of the clock');
+	$racers * $ids_per_racer . '|0', 'all are counted, and no step back of the clock');
 
 # In turn: in ticks of a second, so that few batches end because their tick has passed.
 restart_with_layout($server, 'epoch=2024-01-01 tick=1s timestamp=33 machine=8 sequence=22');

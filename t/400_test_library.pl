@@ -1,5 +1,6 @@
 # What the tests' own library promises: a test that bails out ends no other test, writers end
-# when their files are gone, and a release candidate counts as its version.
+# when their files are gone, a release candidate counts as its version, and
+# SNOWFLAKE_TEST_SCALE lowers amounts, but not without being set.
 use strict;
 use warnings;
 
@@ -36,5 +37,20 @@ $writer->kill_kill;
 }
 is(major_version(bless [$_->[0]], 'OfVersion'), $_->[1], "$_->[0] is $_->[1]")
   for [ '19rc1', 19 ], [ '18.6', 18 ], [ '20devel', 20 ], [ '17.11 (Debian 17.11-0+deb13u1)', 17 ];
+
+{
+	delete local $ENV{SNOWFLAKE_TEST_SCALE};
+	is(scaled(20_000_000, 100), 20_000_000, 'an amount is not lowered by itself');
+	for ([ '1', 20 ], [ '0.25', 5 ], [ '.5', 10 ], [ '0.01', 4 ])
+	{
+		local $ENV{SNOWFLAKE_TEST_SCALE} = $_->[0];
+		is(scaled(20, 4), $_->[1], "20, but at least 4, at a scale of $_->[0]");
+	}
+	for ('0', '0.0', '2', '-1', '10%', '')
+	{
+		local $ENV{SNOWFLAKE_TEST_SCALE} = $_;
+		ok(!eval { scaled(20, 4) }, "a scale of \"$_\" is refused");
+	}
+}
 
 done_testing();

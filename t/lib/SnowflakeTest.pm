@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled none_is_issued_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -170,6 +170,19 @@ sub wait_until
 		select(undef, undef, undef, 0.05);
 	}
 	return $condition->();
+}
+
+# Of an amount of work, the share that SNOWFLAKE_TEST_SCALE states, and no less than the least that
+# the test needs.  Without that variable it is the amount itself.
+sub scaled
+{
+	my ($amount, $least) = @_;
+	my $scale = $ENV{SNOWFLAKE_TEST_SCALE} // 1;
+
+	die "SNOWFLAKE_TEST_SCALE=$scale: it has to be a number above 0 and up to 1\n"
+	  unless $scale =~ /^(0?\.[0-9]+|[01](\.0*)?)$/ && $scale > 0;
+	my $share = int($amount * $scale);
+	return $share > $least ? $share : $least;
 }
 
 # Of all IDs in files, in lines of their own, there are a number at least, and none is issued
