@@ -20,8 +20,8 @@ as_root() {
 	fi
 }
 
-# What is there stays as it is: an upgrade would restart its clusters.
-apt_install() { as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-upgrade --no-install-recommends "$@"; }
+# What is there stays as it is: an upgrade would restart its clusters.  Another installation is waited for.
+apt_install() { as_root env DEBIAN_FRONTEND=noninteractive apt-get install -o DPkg::Lock::Timeout=300 -qq -y --no-upgrade --no-install-recommends "$@"; }
 
 # Sets PG_CONFIG and bindir to an installation that has a server and what
 # extensions are built with: the one that PG_CONFIG names, else the one on the
