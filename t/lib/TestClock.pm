@@ -28,6 +28,7 @@ sub new
 	$self->set(0);
 	$self->thaw;
 	$self->set_monotonic(0);
+	$self->fill_disk(0);
 	return $self;
 }
 
@@ -46,6 +47,14 @@ sub set_monotonic
 	my ($self, $seconds) = @_;
 
 	$self->put(16, $seconds);
+}
+
+# Whether writes of WAL fail, as if the disk were full.
+sub fill_disk
+{
+	my ($self, $full) = @_;
+
+	$self->put(24, $full ? 1 : 0);
 }
 
 # Write one of the file's numbers.

@@ -1,19 +1,22 @@
 /*
  * clock.c
- *	  A wall clock that tests can step, for LD_PRELOAD.
+ *	  A wall clock that tests can step, and a disk that is full, for LD_PRELOAD.
  *
  * The file that SNOWFLAKE_TEST_CLOCK names holds a signed 64-bit number of
  * nanoseconds by which the wall clock is off, a second one, the time since
  * 1970 at which it stands still, or 0 if it does not, and a third one by which
  * CLOCK_MONOTONIC is off.  It is mapped, so that a write to it steps the clock of
  * all processes at once, while they run.  The time since the machine booted stays
- * true.
+ * true.  While a fourth number is not 0, writes to files of WAL fail as if the disk were full.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -27,6 +30,7 @@ typedef struct Fault
 	int64_t		offset;
 	int64_t		frozen_at;
 	int64_t		monotonic_offset;
+	int64_t		wal_disk_full;
 } Fault;
 
 static const volatile Fault *fault;
@@ -92,4 +96,26 @@ time(time_t *result)
 	if (result)
 		*result = now.tv_sec;
 	return now.tv_sec;
+}
+
+/* PostgreSQL writes WAL by pwrite. */
+ssize_t
+pwrite(int file, const void *data, size_t size, off_t offset)
+{
+	if (fault && fault->wal_disk_full)
+	{
+		char		link[64];
+		char		path[4096];
+		ssize_t		length;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+		length = readlink(link, path, sizeof(path) - 1);
+		path[length > 0 ? length : 0] = '\0';
+		if (strstr(path, "/pg_wal/"))
+		{
+			errno = ENOSPC;
+			return -1;
+		}
+	}
+	return syscall(SYS_pwrite64, file, data, size, offset);
 }

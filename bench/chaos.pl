@@ -1,0 +1,323 @@
+# Random faults of a fleet and its registry: see bench/chaos, which runs this.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../t/lib";
+
+use Fleet;
+use List::Util qw(min shuffle);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+use Time::HiRes qw(time sleep);
+
+my ($seconds, $seed) = @ARGV;
+my $lease = 4;            # s
+my $greatest_skew = 3;    # s, which the registry allows
+my $clock_off = 0.7;      # s, that a clock may be off
+
+srand($seed);
+
+my $registry_clock = TestClock->new;
+my $fleet = Fleet->new($registry_clock);
+my $registry = $fleet->registry;
+my $second_place = $fleet->failover_to('place2');    # for its port
+my @ports = ($registry->port, $second_place->port);
+$registry->safe_psql('postgres', "SELECT snowflake_registry.configure('$lease s', '$greatest_skew s')");
+
+# A server has a name, a clock and a node; one that is removed has ended.
+my @servers = map { new_server("server$_") } 1 .. 3;
+my $number = 0;
+my %count;
+
+sub new_server
+{
+	my ($name) = @_;
+	my $clock = TestClock->new;
+	my $node = $fleet->server($name, clock => $clock,
+		lines => [ "snowflake.registry_lease = $lease", "snowflake.max_wait = '1s'", 'restart_after_crash = on', "wal_level = replica" ]);
+
+	return with_writers({ name => $name, clock => $clock, node => $node });
+}
+
+# Sessions that issue IDs of a server until it is removed, whatever errors are raised: few at a time,
+# so that a batch is never far from its end, many at a time, and by a session that stays.
+sub with_writers
+{
+	my ($server) = @_;
+	my $connection = $server->{node}->connstr('postgres');
+
+	$server->{ended} = "$scratch/$server->{name}.ended";
+	my @queries = ("SELECT snowflake_nextval();\nSELECT pg_sleep(0.002);\n" x 100, $fleet->query(50) . "SELECT pg_sleep(0.02);\n",
+		"SELECT snowflake_nextval() FROM generate_series(1, 4000);\nSELECT sno_nextval() FROM generate_series(1, 500);\nSELECT pg_sleep(0.1);\n");
+	for my $i (0 .. $#queries)
+	{
+		my $file = $fleet->new_file;
+
+		append_to_file("$file.sql", $queries[$i] x 20);
+		push @{ $server->{writers} },
+		  IPC::Run::start([ 'sh', '-c', 'while [ -e "$2" ] && [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1" || sleep 0.1; done >> "$4" 2> /dev/null',
+				'writer', $connection, "$file.sql", $server->{ended}, $file ]);
+		push @{ $server->{files} }, $file;
+	}
+	return $server;
+}
+
+sub end_server
+{
+	my ($server) = @_;
+
+	append_to_file($server->{ended}, '');
+	$server->{node}->stop('immediate', fail_ok => 1);
+	$_->finish for @{ $server->{writers} };
+	File::Path::remove_tree($server->{node}->data_dir);
+}
+
+# A server that does not run is started; one that has not recovered yet, or has ended itself, too.
+sub start
+{
+	my ($server) = @_;
+
+	$server->{node}->stop('immediate', fail_ok => 1);
+	wait_until(sub { $fleet->start($server->{node}, $server->{clock}) || 1 });
+}
+
+sub processes { my ($node) = @_; return (postmaster($node), children(postmaster($node))); }
+
+sub pause
+{
+	my ($node, $time) = @_;
+	my @processes = processes($node);
+
+	kill 'STOP', @processes;
+	sleep $time;
+	kill 'CONT', reverse @processes;
+}
+
+sub any { return $_[ int rand @_ ]; }
+
+# Faults of a server
+
+sub kill_server { my ($server) = @_; crash($server->{node}); start($server); }
+
+sub kill_backend
+{
+	my ($server) = @_;
+
+	kill 'KILL', any(children(postmaster($server->{node}), 'postgres: .*\[local\]|snowflake'));
+	sleep 0.2;
+}
+
+sub terminate_sessions
+{
+	my ($server) = @_;
+
+	$server->{node}->psql('postgres', 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()');
+}
+
+sub stop_server { my ($server) = @_; $server->{node}->stop(any('fast', 'immediate')); sleep rand 2; start($server); }
+
+sub pause_server { my ($server) = @_; pause($server->{node}, rand 1.5 * $lease); }
+
+sub pause_session
+{
+	my ($server) = @_;
+	my $process = any(children(postmaster($server->{node}), 'postgres: .*\[local\]')) or return;
+
+	kill 'STOP', $process;
+	sleep rand 1.5 * $lease;
+	kill 'CONT', $process;
+}
+
+sub set_clock { my ($server) = @_; $server->{clock}->set(rand(2 * $clock_off) - $clock_off); }
+
+sub freeze_clock
+{
+	my ($server) = @_;
+
+	$server->{clock}->freeze;
+	sleep rand 0.5;
+	$server->{clock}->thaw;
+}
+
+sub fill_disk
+{
+	my ($server) = @_;
+
+	$server->{clock}->fill_disk(1);
+	sleep rand 2;
+	$server->{clock}->fill_disk(0);
+	start($server);
+}
+
+sub set_floor
+{
+	my ($server) = @_;
+
+	$server->{node}->psql('postgres', q{SELECT snowflake_set_floor(clock_timestamp() + interval '100 ms'), sno_set_floor(clock_timestamp() + interval '100 ms')});
+}
+
+# A copy of the data directory, as it is while the server does not run, beside it for a while.
+sub copy_server
+{
+	my ($server) = @_;
+	my $name = 'copy' . ++$number;
+
+	any(1, 0) ? crash($server->{node}) : $server->{node}->stop;
+	my $node = $fleet->copy_of($server->{node}, $name);
+	start($server);
+	beside($server, $name, $node);
+}
+
+# A standby is promoted beside its primary.
+sub promote_standby
+{
+	my ($server) = @_;
+	my $name = 'standby' . ++$number;
+
+	$server->{node}->backup($name);
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init_from_backup($server->{node}, $name, has_streaming => 1);
+	$fleet->start($node, $server->{clock});
+	sleep rand 1;
+	$node->promote;
+	File::Path::remove_tree($server->{node}->backup_dir . "/$name");
+	beside($server, $name, $node, 'runs');
+}
+
+# Two servers run beside each other for a while; then one of them is removed.
+sub beside
+{
+	my ($server, $name, $node, $runs) = @_;
+	my $other = { name => $name, clock => TestClock->new, node => $node };
+
+	$fleet->start($node, $other->{clock}) unless $runs;
+	with_writers($other);
+	sleep rand 2 * $lease;
+	if (any(0, 1))
+	{
+		my ($index) = grep { $servers[$_] == $server } 0 .. $#servers;
+
+		$other->{clock} = $server->{clock} if $runs;
+		$servers[$index] = $other;
+		end_server($server);
+	}
+	else
+	{
+		end_server($other);
+	}
+}
+
+# Faults of the registry
+
+sub stop_registry
+{
+	$registry->stop(any('fast', 'immediate'));
+	sleep rand 2 * $lease;
+	$fleet->start($registry);
+}
+
+sub pause_registry { pause($registry, rand 1.5 * $lease); }
+
+sub set_clock_of_registry { $registry_clock->set(rand(2 * $clock_off) - $clock_off); }
+
+my $backup;
+
+sub restore_registry
+{
+	unless ($backup)
+	{
+		$backup = 'backup' . ++$number;
+		$registry->backup($backup);
+		return;
+	}
+	my $before = $registry;
+
+	$registry->stop(any('fast', 'immediate'));
+	$registry = $fleet->restored($registry, $backup, 'restored' . ++$number, recovery => 1);
+	File::Path::remove_tree($before->data_dir, $before->backup_dir . "/$backup");
+	undef $backup;
+}
+
+# The standby lags if its primary was killed before it had received all.
+sub fail_over_registry
+{
+	my $name = 'place' . (3 + ++$number);
+	my ($port) = grep { $_ != $registry->port } @ports;
+	my $before = $registry;
+	my $standby = PostgreSQL::Test::Cluster->new($name, port => $port);
+
+	$registry->backup($name);
+	$standby->init_from_backup($registry, $name, has_streaming => 1);
+	$standby->append_conf('postgresql.conf', "port = $port");
+	$fleet->start($standby);
+	if (any(0, 1))
+	{
+		my ($receiver) = children(postmaster($standby), 'walreceiver');
+
+		kill 'STOP', $receiver if $receiver;
+		sleep rand 2 * $lease;
+		$registry->stop('immediate');
+		kill 'CONT', $receiver if $receiver;
+	}
+	else
+	{
+		$registry->stop(any('fast', 'immediate'));
+	}
+	$standby->promote;
+	$registry = $standby;
+	File::Path::remove_tree($before->data_dir, $before->backup_dir . "/$name");
+	undef $backup;
+}
+
+my %faults = (
+	(map { $_->[0] => [ $_->[1], 1 ] }
+		[ 'kill a server' => \&kill_server ],
+		[ 'kill a process' => \&kill_backend ],
+		[ 'terminate the sessions' => \&terminate_sessions ],
+		[ 'stop a server' => \&stop_server ],
+		[ 'pause a server' => \&pause_server ],
+		[ 'pause a session' => \&pause_session ],
+		[ 'set the clock of a server' => \&set_clock ],
+		[ 'freeze the clock of a server' => \&freeze_clock ],
+		[ 'fill the disk of a server' => \&fill_disk ],
+		[ 'set the floor of a server' => \&set_floor ],
+		[ 'copy a server' => \&copy_server ],
+		[ 'promote a standby of a server' => \&promote_standby ]),
+	(map { $_->[0] => [ $_->[1], 0 ] }
+		[ 'stop the registry' => \&stop_registry ],
+		[ 'pause the registry' => \&pause_registry ],
+		[ 'set the clock of the registry' => \&set_clock_of_registry ],
+		[ 'restore the registry' => \&restore_registry ],
+		[ 'fail over the registry' => \&fail_over_registry ]));
+
+# All faults, in an order of their own each time, until the time is over.
+my $end = time + $seconds;
+my @order;
+while (time < $end)
+{
+	@order = shuffle(sort keys %faults) unless @order;
+	my $name = shift @order;
+	my ($fault, $of_server) = @{ $faults{$name} };
+	my $server = $of_server ? any(@servers) : undef;
+
+	note(sprintf '%6.1f s: %s', $seconds - ($end - time), $server ? "$name: $server->{name}" : $name);
+	$fault->($server);
+	$count{$name}++;
+	sleep rand 0.5;
+}
+
+$_->{clock}->set(0) for @servers;
+$registry_clock->set(0);
+for my $server (@servers)
+{
+	start($server) unless defined $server->{node}->safe_psql('postgres', 'SELECT 1');
+	$fleet->begins_to_issue($server->{node}, "$server->{name} issues IDs in the end");
+}
+end_server($_) for @servers;
+diag(join ', ', map { "$_: " . ($count{$_} // 0) } sort keys %faults);
+$fleet->check($seconds * 1000, 'all servers');
+done_testing();
