@@ -4,6 +4,8 @@
 # after which the old primary issues IDs beside the new one, until its agent runs again and rewinds
 # it.  All IDs that any server has issued are compared, also those of rows that a failover loses.
 #
+# Not in script/test: it takes a minute.
+#
 # Packages: patroni etcd-server python3-etcd python3-psycopg2
 #
 # Runs with the commands of PostgreSQL on the PATH; all servers are made in a temporary directory.
