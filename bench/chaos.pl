@@ -30,15 +30,16 @@ $registry->safe_psql('postgres', "SELECT snowflake_registry.configure('$lease s'
 
 # A server has a name, a clock and a node; one that is removed has ended.
 my @servers = map { new_server("server$_") } 1 .. 3;
+my $fixed = new_server('fixed', "snowflake.registry = ''", 'snowflake.machine_id = 1000');
 my $number = 0;
 my %count;
 
 sub new_server
 {
-	my ($name) = @_;
+	my ($name, @lines) = @_;
 	my $clock = TestClock->new;
 	my $node = $fleet->server($name, clock => $clock,
-		lines => [ "snowflake.registry_lease = $lease", "snowflake.max_wait = '1s'", 'restart_after_crash = on', "wal_level = replica" ]);
+		lines => [ "snowflake.registry_lease = $lease", "snowflake.max_wait = '1s'", 'restart_after_crash = on', 'wal_level = replica', @lines ]);
 
 	return with_writers({ name => $name, clock => $clock, node => $node });
 }
@@ -101,13 +102,24 @@ sub any { return $_[ int rand @_ ]; }
 
 # Faults of a server
 
-sub kill_server { my ($server) = @_; crash($server->{node}); start($server); }
+# While a server is down its clock is set back, so that it starts at a time from which it has issued IDs.
+sub set_clock_back { my ($server) = @_; $server->{clock}->set(-rand $clock_off); }
+
+sub kill_server
+{
+	my ($server) = @_;
+
+	crash($server->{node});
+	set_clock_back($server);
+	start($server);
+}
 
 sub kill_backend
 {
 	my ($server) = @_;
 
 	kill 'KILL', any(children(postmaster($server->{node}), 'postgres: .*\[local\]|snowflake'));
+	set_clock_back($server);
 	sleep 0.2;
 }
 
@@ -130,6 +142,24 @@ sub pause_session
 	kill 'STOP', $process;
 	sleep rand 1.5 * $lease;
 	kill 'CONT', $process;
+}
+
+# A server does not renew its lease, since its registry worker is paused.  Others are started again meanwhile,
+# and claim the lowest machine ID that is free.
+sub pause_registry_worker
+{
+	my ($server) = @_;
+	my $worker = $fleet->registry_worker($server->{node}) or return;
+
+	kill 'STOP', $worker;
+	sleep 1.2 * $lease;
+	for my $other (grep { $_ != $server } @servers)
+	{
+		$other->{node}->stop;
+		start($other);
+	}
+	sleep rand $lease;
+	kill 'CONT', $worker;
 }
 
 sub set_clock { my ($server) = @_; $server->{clock}->set(rand(2 * $clock_off) - $clock_off); }
@@ -281,6 +311,7 @@ my %faults = (
 		[ 'stop a server' => \&stop_server ],
 		[ 'pause a server' => \&pause_server ],
 		[ 'pause a session' => \&pause_session ],
+		[ 'pause the registry worker' => \&pause_registry_worker ],
 		[ 'set the clock of a server' => \&set_clock ],
 		[ 'freeze the clock of a server' => \&freeze_clock ],
 		[ 'fill the disk of a server' => \&fill_disk ],
@@ -294,6 +325,10 @@ my %faults = (
 		[ 'restore the registry' => \&restore_registry ],
 		[ 'fail over the registry' => \&fail_over_registry ]));
 
+# Faults of which the server that has a machine ID of its own, without a registry, is spared: they make a
+# second server with its number.
+my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server', 'pause the registry worker';
+
 # All faults, in an order of their own each time, until the time is over.
 my $end = time + $seconds;
 my @order;
@@ -302,7 +337,7 @@ while (time < $end)
 	@order = shuffle(sort keys %faults) unless @order;
 	my $name = shift @order;
 	my ($fault, $of_server) = @{ $faults{$name} };
-	my $server = $of_server ? any(@servers) : undef;
+	my $server = $of_server ? any(@servers, $beside{$name} ? () : $fixed) : undef;
 
 	note(sprintf '%6.1f s: %s', $seconds - ($end - time), $server ? "$name: $server->{name}" : $name);
 	$fault->($server);
@@ -310,6 +345,7 @@ while (time < $end)
 	sleep rand 0.5;
 }
 
+push @servers, $fixed;
 $_->{clock}->set(0) for @servers;
 $registry_clock->set(0);
 for my $server (@servers)
