@@ -31,7 +31,9 @@
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
+#include "replication/walsender.h"
 #include "storage/ipc.h"
+#include "storage/pmsignal.h"
 #include "utils/timestamp.h"
 
 #include "state/horizon.h"
@@ -145,13 +147,16 @@ end_transaction(XactEvent event, void *argument)
  * The session ends.  If it is terminated, as all sessions are when the server is stopped, it
  * returns the reservation, in a transaction of its own.  Sessions that disconnect leave the
  * reservation to others, since each return would cost a flush of WAL.
+ *
+ * A walsender can end after the checkpoint of the stop, when no WAL may be written.  Without a
+ * postmaster nothing ends a wait for a process that was killed.
  */
 static void
 end_session(int code, Datum argument)
 {
 	SfShared   *shared = sf_shared();
 
-	if (code == 0 || shared == NULL)
+	if (code == 0 || shared == NULL || am_walsender || !PostmasterIsAlive())
 		return;
 	AbortOutOfAnyTransaction();
 	StartTransactionCommand();

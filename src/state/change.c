@@ -356,12 +356,14 @@ sf_change_close(SfGenerator *generator)
  * The origin is held, and so is the lock.
  *
  * The origin may hold a lower end only when no session can take a batch above it any more: issuing
- * is stopped, and the cursor has left its tick, so that a session that has read the old reservation
- * and the old cursor does not succeed with its swap.  So the origin is written last, unlike in the
+ * is stopped, and the cursor has changed, so that a session that has read the old reservation and
+ * the old cursor does not succeed with its swap.  So the origin is written last, unlike in the
  * other changes.  If that fails, nothing is reserved in memory and the origin holds the old end,
- * which is what an extension can start from.  A session that issues an ID later extends the
- * reservation first, and in WAL that record follows this one.  The end that is published is the
- * cursor, and not 0, so that horizons can reach it.
+ * which is what an extension can start from.  A session that issues an ID of a later tick extends
+ * the reservation first, and in WAL that record follows this one.
+ *
+ * The rest of the cursor's tick stays reserved.  If it were lost, a role whose sessions take an ID
+ * and are terminated, again and again, would make others wait for the next tick each time.
  *
  * The cursor of a closed generator is in closed_at, and nothing can be taken until there is
  * another lease; then nothing is reserved.
@@ -379,13 +381,14 @@ return_locked(SfGenerator *generator, ReplOriginId origin)
 
 	if (sf_generator_has_phases(generator))
 		end = sf_round_up(end, SF_PHASE_RESERVED_TICKS);
-	if (sf_generator_origin(generator) != origin || sf_generator_doubts_origin(generator) ||
+	if (sf_generator_origin(generator) != origin ||
+		!sf_durable_state_is_written(generator, origin) ||
 		!sf_durable_state_read(generator, origin, &state) || state.reserved_tick <= end)
 		return;
 	(void) sf_stop_issuing(generator);
 	if (!closed)
 	{
-		sf_generator_leave_tick(generator);
+		sf_generator_skip_position(generator);
 		position = sf_generator_position(generator);
 	}
 	position = whole_tick(generator, position);
@@ -400,8 +403,7 @@ sf_change_return(SfGenerator *generator)
 {
 	ReplOriginId origin = sf_generator_origin(generator);
 
-	if (origin == InvalidReplOriginId ||
-		sf_origin_hold(origin, generator, false) != SF_ORIGIN_HELD)
+	if (origin == InvalidReplOriginId || !sf_origin_hold_unseen(origin))
 		return;
 	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
 	return_locked(generator, origin);

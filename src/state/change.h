@@ -61,8 +61,8 @@ extern SfInstant sf_change_close(SfGenerator *generator);
 
 /*
  * Return what is reserved and not used, so that the server does not wait for it after its next
- * start.  Does nothing if the origin is being changed or has gone.  Needs a transaction.  Raises
- * what sf_origin_write raises.
+ * start.  Does nothing if the origin is being changed or has gone.  Reads no catalog.  Needs a
+ * transaction.  Raises what sf_origin_write raises.
  */
 extern void sf_change_return(SfGenerator *generator);
 

@@ -48,9 +48,18 @@ sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 					   SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
 {
 	SfStopwatch before = sf_start_stopwatch();
+	uint64		number = to_number(generator, reserved_until, wall_safe, drifts);
 
 	Assert(sf_origin_is_held(origin));
-	sf_origin_write(origin, to_number(generator, reserved_until, wall_safe, drifts), back);
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	sf_origin_write(origin, number, back);
+	generator->written = number;
 	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
 	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, sf_stopwatch(before));
+}
+
+bool
+sf_durable_state_is_written(const SfGenerator *generator, ReplOriginId origin)
+{
+	return generator->written != 0 && sf_origin_read(origin) == generator->written;
 }

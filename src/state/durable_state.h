@@ -24,4 +24,11 @@ extern void sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 								   SfInstant reserved_until, uint64 wall_safe,
 								   uint32 drifts, bool back);
 
+/*
+ * Whether the origin holds what was last written in this run of the server.  The lock is held.  The
+ * origin of a replication cannot hold that number, so this tells whether the origin is still the
+ * generator's, without a look at the catalog.
+ */
+extern bool sf_durable_state_is_written(const SfGenerator *generator, ReplOriginId origin);
+
 #endif							/* SF_DURABLE_STATE_H */

@@ -102,6 +102,19 @@ sf_generator_leave_tick(SfGenerator *generator)
 }
 
 void
+sf_generator_skip_position(SfGenerator *generator)
+{
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
+
+	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(cursor != SF_CURSOR_CLOSED);
+	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, cursor + 1))
+		;
+	if (pg_atomic_read_u64(&generator->opened) == cursor)
+		pg_atomic_write_u64(&generator->opened, cursor + 1);
+}
+
+void
 sf_generator_start_at(SfGenerator *generator, uint64 position)
 {
 	uint64		before = sf_generator_tick_before(generator, position);

@@ -121,6 +121,12 @@ typedef struct SfGenerator
 	pg_atomic_uint64 closed_at;
 
 	/*
+	 * The number that was last written to the origin, 0 at first
+	 * (durable_state.c). Read and written under the lock.
+	 */
+	uint64		written;
+
+	/*
 	 * Where the generator was opened, or its floor was set, an SfInstant; for
 	 * the view only.
 	 */
@@ -319,6 +325,12 @@ extern void sf_generator_move_cursor(SfGenerator *generator, uint64 position, bo
  * ticks.  The lock is held.
  */
 extern void sf_generator_leave_tick(SfGenerator *generator);
+
+/*
+ * Move the cursor, which sessions may be moving, by one position: a session that has read the
+ * cursor before cannot swap it any more.  The lock is held.
+ */
+extern void sf_generator_skip_position(SfGenerator *generator);
 
 /* Let nothing before a position be issued, in either phase.  The lock is held. */
 extern void sf_generator_start_at(SfGenerator *generator, uint64 position);

@@ -287,6 +287,12 @@ sf_origin_hold(ReplOriginId origin, const SfGenerator *generator, bool wait)
 	return SF_ORIGIN_GONE;
 }
 
+bool
+sf_origin_hold_unseen(ReplOriginId origin)
+{
+	return lock_catalog(false) && lock_origin(origin, false);
+}
+
 #ifdef USE_ASSERT_CHECKING
 bool
 sf_origin_is_held(ReplOriginId origin)

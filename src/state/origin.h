@@ -42,6 +42,14 @@ extern SfOriginHold sf_origin_find(const SfGenerator *generator, bool wait, Repl
  * the end of the transaction.  Never returns SF_ORIGIN_BUSY if wait is true.
  */
 extern SfOriginHold sf_origin_hold(ReplOriginId origin, const SfGenerator *generator, bool wait);
+
+/*
+ * The same without a wait, and without a look at the catalog: the origin may have been dropped, or
+ * be another one.  For a process that exits, which can be in the middle of anything, and which
+ * would wait for locks without end.  Returns false if another session is changing it.
+ */
+extern bool sf_origin_hold_unseen(ReplOriginId origin);
+
 extern void sf_origin_release(ReplOriginId origin);
 
 #ifdef USE_ASSERT_CHECKING

@@ -1229,14 +1229,20 @@ unlock:	atomic {
  * state/change.c: sf_change_return, of a session that is terminated.  The origin may hold a lower
  * end only when no batch above it can be taken any more.
  */
-inline leave_tick()
+inline skip_position()
 {
-#ifndef RETURN_IN_TICK
-	cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor)
+#ifndef CURSOR_KEPT
+	cursor++
 #else
 	skip
 #endif
 }
+
+#ifdef RETURN_IN_TICK
+#define END_OF_RETURNED	POSITION(TICK(PART(cursor)))
+#else
+#define END_OF_RETURNED	POSITION(ROUNDED_UP(cursor))
+#endif
 
 active proctype Terminated()
 {
@@ -1260,12 +1266,12 @@ idle:
 			if
 			:: IS_CLOSED -> position = POSITION(ROUNDED_UP(closed_at))
 			:: else ->
-				leave_tick();
-				position = PART(cursor)
+				skip_position();
+				position = END_OF_RETURNED
 			fi
 #else
-			leave_tick();
-			position = PART(cursor)
+			skip_position();
+			position = END_OF_RETURNED
 #endif
 		}
 #ifndef RETURN_FIRST

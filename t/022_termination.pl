@@ -1,0 +1,92 @@
+# A session that is terminated returns what is reserved (019_stop.pl); here: without holding up others, and
+# without being held up itself.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+use TestClock;
+
+my $clock = TestClock->new;
+my $server = $clock->server('main', <<'CONF');
+snowflake.layout = 'epoch=2024-01-01 tick=1s timestamp=32 machine=8 sequence=20'
+snowflake.max_wait = '50ms'
+snowflake.max_ahead = '10ms'
+wal_level = logical
+max_wal_senders = 2
+CONF
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+$server->safe_psql('postgres', 'CREATE DATABASE other');
+$clock->step(10);    # what CREATE EXTENSION has reserved has passed
+
+my $tick = 'SELECT snowflake_nextval() >> 28';
+my $origin = q{SELECT pg_replication_origin_progress(roname, false) - '0/0' FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint%'};
+
+sub terminate
+{
+	my ($pid) = @_;
+
+	return $server->safe_psql('other', "SELECT pg_terminate_backend($pid, 20000)");
+}
+
+# The tick is not lost: a role that terminates its own sessions must not hold up others.
+my $now = $clock->freeze;
+my $session = $server->background_psql('postgres');
+my $first = $session->query($tick);
+my $reserved = $server->safe_psql('postgres', $origin);
+is(terminate($session->query('SELECT pg_backend_pid()')), 't', 'a session ends');
+$session->{run}->finish;
+cmp_ok($server->safe_psql('postgres', $origin), '<', $reserved, 'and returns the reservation');
+is(($server->psql('postgres', $tick))[1], $first, 'the next ID is of the same tick');
+
+# Nor is any catalog read: that can wait for a lock, and a process that exits is not interrupted.
+# Here the session decodes WAL, with a snapshot of the past and with no catalog in its caches.
+$clock->freeze($now + 10);
+$server->safe_psql('postgres', q{CREATE TABLE decoded (number int);
+	SELECT pg_create_logical_replication_slot('slot', 'test_decoding')});
+$server->safe_psql('postgres', 'INSERT INTO decoded VALUES (1)');
+$session = $server->background_psql('postgres');
+$session->query($tick);
+$reserved = $server->safe_psql('postgres', $origin);
+my $pid = $session->query('SELECT pg_backend_pid()');
+my $other = $server->background_psql('postgres');
+$other->query('BEGIN; LOCK pg_attribute IN ACCESS EXCLUSIVE MODE');
+$session->{stdin} .= "SELECT count(*) FROM pg_logical_slot_peek_changes('slot', NULL, NULL);\n";
+$session->{run}->pump_nb;
+$server->poll_query_until('other', "SELECT count(*) = 1 FROM pg_locks WHERE pid = $pid AND NOT granted");
+is(terminate($pid), 't', 'a session ends while a catalog is locked');
+$other->query('ROLLBACK');
+$other->quit;
+$session->{run}->finish;
+cmp_ok($server->safe_psql('postgres', $origin), '<', $reserved, 'and returns the reservation');
+
+# A walsender can end when no WAL may be written any more.
+$clock->freeze($now + 15);
+my $out = '';
+my $in = "$tick;\n";
+my $walsender = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('postgres') . ' replication=database' ], '<', \$in, '>', \$out, '2>', '/dev/null');
+$walsender->pump until $out =~ /\n/;
+$reserved = $server->safe_psql('postgres', $origin);
+is(terminate($server->safe_psql('other', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walsender'})), 't', 'a walsender ends');
+$walsender->finish;
+is($server->safe_psql('postgres', $origin), $reserved, 'and returns nothing');
+
+# Without a postmaster sessions end as in a crash: they leave the shared memory at once.
+$clock->freeze($now + 20);
+$session = $server->background_psql('postgres');
+$session->query($tick);
+$reserved = $server->safe_psql('postgres', $origin);
+my @children = children(postmaster($server));
+$server->kill9;
+wait_until(sub { !grep { kill 0, $_ } @children });
+$session->{run}->finish;
+$clock->start($server);
+is($server->safe_psql('postgres', $origin), $reserved, 'a session whose postmaster has died returns nothing');
+$server->stop;
+
+done_testing();
