@@ -19,6 +19,12 @@ my $lease = 4;            # s
 my $greatest_skew = 3;    # s, which the registry allows
 my $clock_off = 0.7;      # s, that a clock may be off
 
+# Of the four machine IDs, three are leased by three servers, and so each that is free is soon another's.
+# WAL is not written by the WAL writer, so that only a flush keeps a reservation.
+my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=1ms timestamp=41 machine=2 sequence=12'", "snowflake.registry_lease = $lease",
+	"snowflake.max_wait = '1s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'");
+my $own_machine_id = 3;
+
 srand($seed);
 
 my $registry_clock = TestClock->new;
@@ -29,17 +35,17 @@ my @ports = ($registry->port, $second_place->port);
 $registry->safe_psql('postgres', "SELECT snowflake_registry.configure('$lease s', '$greatest_skew s')");
 
 # A server has a name, a clock and a node; one that is removed has ended.
+$registry->safe_psql('postgres', "SELECT snowflake_registry.set_fixed($own_machine_id)");
 my @servers = map { new_server("server$_") } 1 .. 3;
-my $fixed = new_server('fixed', "snowflake.registry = ''", 'snowflake.machine_id = 1000');
+my $fixed = new_server('fixed', "snowflake.registry = ''", "snowflake.machine_id = $own_machine_id");
 my $number = 0;
 my %count;
 
 sub new_server
 {
-	my ($name, @lines) = @_;
+	my ($name, @more) = @_;
 	my $clock = TestClock->new;
-	my $node = $fleet->server($name, clock => $clock,
-		lines => [ "snowflake.registry_lease = $lease", "snowflake.max_wait = '1s'", 'restart_after_crash = on', 'wal_level = replica', @lines ]);
+	my $node = $fleet->server($name, clock => $clock, lines => [ @lines, @more ]);
 
 	return with_writers({ name => $name, clock => $clock, node => $node });
 }
