@@ -16,7 +16,7 @@ use Time::HiRes qw(time sleep);
 
 my ($seconds, $seed) = @ARGV;
 my $lease = 4;            # s
-my $greatest_skew = 3;    # s, which the registry allows
+my $greatest_skew = 2;    # s, which the registry allows
 my $clock_off = 0.7;      # s, that a clock may be off
 
 # Of the four machine IDs, three are leased by three servers, and so each that is free is soon another's.
@@ -150,15 +150,15 @@ sub pause_session
 	kill 'CONT', $process;
 }
 
-# A server does not renew its lease, since its registry worker is paused.  Others are started again meanwhile,
-# and claim the lowest machine ID that is free.
+# A server does not renew its lease, since its registry worker is paused.  Others are started again when its
+# machine ID is free, and claim the lowest one that is.
 sub pause_registry_worker
 {
 	my ($server) = @_;
 	my $worker = $fleet->registry_worker($server->{node}) or return;
 
 	kill 'STOP', $worker;
-	sleep 1.2 * $lease;
+	sleep $lease + $greatest_skew + 1;
 	for my $other (grep { $_ != $server } @servers)
 	{
 		$other->{node}->stop;
