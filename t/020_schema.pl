@@ -17,7 +17,7 @@ $server->init(allows_streaming => 'logical');
 $server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.machine_id = 3\nfsync = off\ntimezone = 'UTC'\n");
 $server->start;
 
-# The schema as README.md says.  Version 1.0 is updated, so that both scripts are run in it.
+# The schema as docs/install.md says.  Version 1.0 is updated, so that both scripts are run in it.
 sub create_extension
 {
 	my ($database) = @_;

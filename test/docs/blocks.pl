@@ -23,7 +23,7 @@
 #   <!-- on: SERVER -->          run on another server, see test/docs/run
 #   <!-- sql: STATEMENTS -->     run before it: what the page takes for granted
 #
-# test/docs/run starts the servers, and tells of them in the environment: DOC_SERVERS has their
+# test/docs/run starts the servers, and tells of them in the environment: DOC_DATABASE is the database of the page, DOC_SERVERS has their
 # connection strings, as "NAME=STRING;NAME=STRING", and DOC_ABSENT why others were not started, as
 # "NAME=REASON".  Blocks on those are not run.
 
@@ -31,8 +31,7 @@ use strict;
 use warnings;
 
 my $page = shift // die "usage: $0 PAGE\n";
-my $database = ($page =~ s/.*\///r) =~ s/\.md$//r =~ tr/A-Z-/a-z_/r;
-my %connection = (server => "dbname=$database");
+my %connection = (server => "dbname=$ENV{DOC_DATABASE}");
 my $number = 0;
 my $failed = 0;
 
