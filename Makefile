@@ -5,19 +5,19 @@
 #   make installcheck       tests against the running server of PGHOST and so on,
 #                           which has to preload snowflake and have a machine ID
 #   make unit               tests of src/core alone; needs no PostgreSQL server
-#   make dist               the archive of a release, of what is committed
+#   make dist the archive of a release, of the committed files
 #
 # A build outside of the source tree, from an empty directory: make -f /path/to/Makefile, with the
 # same option for each target.
 
-# Where the sources are, as PGXS finds it.
+# The directory of the sources, found as PGXS does.
 srcdir := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
 EXTENSION = snowflake snowflake_registry
 DATA = $(notdir $(wildcard $(srcdir)/snowflake--*.sql $(srcdir)/snowflake_registry--*.sql))
 
 # The release, as META.json has it.  PostgreSQL sees the first two numbers (the control files),
-# since a third one changes no SQL; test/release holds them to each other.
+# since a third one changes no SQL; test/release checks that they agree.
 DISTVERSION := $(shell sed -n 's/^    "version": "\(.*\)",/\1/p' $(srcdir)/META.json)
 
 CORE_OBJS = src/core/base32.o src/core/batch.o src/core/instant.o src/core/layout.o src/core/layout_parse.o \
@@ -53,17 +53,17 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# The directories of what is built, if they are not those of the sources.
+# The directories of the build's files, if they are not those of the sources.
 ifneq ($(realpath $(srcdir)),$(CURDIR))
 $(shell mkdir -p $(sort $(dir $(OBJS))) test/unit)
 endif
 
-# The core knows no PostgreSQL: it is compiled as C99 and without the include
-# paths, so that an #include of a server header does not even build.
+# The core does not depend on PostgreSQL: it is compiled as C99 and without the include
+# paths, so that an #include of a server header does not build.
 $(CORE_OBJS): override CPPFLAGS =
 $(CORE_OBJS): override CFLAGS += -std=c99 -pedantic
 
-# The compiler writes down which headers an object includes.
+# The compiler records which headers an object includes.
 $(OBJS): override CFLAGS += -MMD -MP
 $(OBJS): META.json
 -include $(OBJS:.o=.d)
@@ -81,7 +81,7 @@ FUZZ_TESTS = $(patsubst $(srcdir)/test/fuzz/%.c,test/unit/test_%,$(wildcard $(sr
 test/unit/test_fuzz_%: test/fuzz/fuzz_%.c $(srcdir)/test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
 	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< $(srcdir)/test/fuzz/standalone.c $(CORE_SOURCES)
 
-# What runs them, where they are built for another machine.
+# The command that runs them, if they are built for another machine.
 UNIT_EXEC =
 
 .PHONY: unit

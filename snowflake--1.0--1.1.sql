@@ -296,10 +296,11 @@ REVOKE EXECUTE ON FUNCTION snowflake_accept_registry() FROM PUBLIC;
 /*
  * Adopting tables that are distributed by Citus
  *
- * Citus does not let the default of a distribution column be changed, nor IDENTITY be dropped, nor
- * the type of these columns and of columns with sequences be changed.  Undistributed, a table is as
- * any other; but Citus does not undistribute tables with IDENTITY columns.  It keeps its tables in
- * pg_dist_partition, whose partkey is null for a table without a distribution column.
+ * Citus does not allow changing the default of a distribution column, dropping IDENTITY, or
+ * changing the type of these columns and of columns with sequences.  A table that has been
+ * undistributed is like any other; but Citus does not undistribute tables with IDENTITY columns.
+ * It keeps its tables in pg_dist_partition, whose partkey is null for a table without a
+ * distribution column.
  */
 CREATE FUNCTION snowflake_citus_obstacle(relation regclass, attribute name, to_type boolean) RETURNS text
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE STRICT
@@ -444,9 +445,10 @@ COMMENT ON FUNCTION snowflake_id() IS
 /*
  * It has the owner and the privileges of snowflake_nextval(): a role from which that was revoked
  * cannot use this.  GRANT and REVOKE in a script become initial privileges (pg_init_privs), which
- * pg_dump leaves to CREATE EXTENSION, so that a dump would lose the revocation.  The catalogs are
- * written instead: the ACL, and the dependencies on the roles in it.  Names have schemas, and
- * operators the types of their operands, so that none is found in the extension's schema.
+ * pg_dump leaves to CREATE EXTENSION, so that a dump would lose the revocation.  Therefore the
+ * catalogs are written directly: the ACL, and the dependencies on the roles in it.  Names have
+ * schemas, and operators the types of their operands, so that none is found in the extension's
+ * schema.
  */
 DO $$
 DECLARE

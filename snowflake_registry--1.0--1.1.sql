@@ -22,7 +22,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
  *
  * The identity is a random number, and part of the row of config: a standby, a restored backup and
  * a restored dump have the identity of the original.  They begin a grace period, because leases
- * might have been lost; that the original grants no more is for the administrator to ensure.  A
+ * might have been lost; the administrator has to ensure that the original grants no more leases.  A
  * registry that was dropped and created again has another identity.
  *
  * The last 15 hexadecimal digits of a random UUID are 60 random bits: its version and its variant
@@ -40,8 +40,8 @@ COMMENT ON COLUMN snowflake_registry.config.identity IS
 
 /*
  * Servers record the answer, so a row that is inserted is on disk, and on synchronous standbys,
- * before it is returned.  As in enter(), the transaction of another caller that has inserted the
- * row is not waited for forever.
+ * before it is returned.  As in enter(), the wait for the transaction of another caller that has
+ * inserted the row is limited.
  */
 CREATE FUNCTION snowflake_registry.identity() RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -67,18 +67,19 @@ COMMENT ON FUNCTION snowflake_registry.identity() IS
 /*
  * Fixed machine IDs
  *
- * A machine ID that servers have asked for by its number is fixed: no server that takes any number
- * is granted it.  Otherwise such a server could take it as soon as the lease of the one that asks
- * for it ends, keep it by renewals, and leave that one refused for good.  A server that has
- * such a number without having asked for it is not granted a renewal, and claims another one,
- * if one is free and no grace period is in progress.
+ * A machine ID that servers have requested by its number is fixed: it is not granted to a server
+ * that takes any number.  Otherwise such a server could take the machine ID as soon as the lease of
+ * the server that requests it ends, and keep it by renewals; the latter would be refused
+ * permanently.  If a server has a fixed number without having requested it, its renewal is refused,
+ * and it claims another machine ID, provided that one is free and no grace period is in progress.
  *
- * Servers whose layout has one machine ID alone do not ask for it, and it is leased to any.
+ * Servers whose layout has only one machine ID do not request it by its number, and it is leased to
+ * any server.
  *
- * Which machine IDs are fixed matters for who is granted a lease, and not for whether leases
+ * The set of fixed machine IDs affects which server is granted a lease, but not whether leases
  * overlap.
  *
- * A machine ID that is fixed and was never leased has a row of a lease that has no number, and
+ * A machine ID that is fixed and was never leased has the row of a lease that has no number and
  * ended in 1970.
  */
 ALTER TABLE snowflake_registry.machine ADD COLUMN is_fixed boolean, ADD COLUMN is_wanted boolean;
@@ -102,8 +103,8 @@ COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
 'makes a machine ID a fixed one; internal';
 
 /*
- * Calls of servers fix at most half of the machine IDs: a server that lies leaves the other half
- * to servers that take any number.
+ * Calls of servers fix at most half of the machine IDs: a server that makes false requests leaves
+ * the other half to servers that take any number.
  */
 CREATE FUNCTION snowflake_registry.note_fixed(wanted integer, ids bigint, holder text) RETURNS void
 LANGUAGE plpgsql
@@ -326,7 +327,8 @@ COMMENT ON VIEW snowflake_registry.status IS
 'state of the registry, as one row, or none before its first call: held, free, fixed are numbers of machine IDs, and free ones are neither leased nor fixed; next_free_at is null unless none is free; grace_until is null unless a grace period is in progress';
 
 /*
- * Privileges: identity() is for all roles that may use the schema, which admit() lets them.
+ * Privileges: identity() can be called by all roles that may use the schema, a privilege that
+ * admit() grants.
  */
 
 REVOKE ALL ON FUNCTION snowflake_registry.fix(integer, text), snowflake_registry.note_fixed(integer, bigint, text),

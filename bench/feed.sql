@@ -1,15 +1,15 @@
--- What bench/feed works on: a table with four keys for the same rows, the procedures of its writers,
--- and its pollers.  Each poller keeps its position and the rows that it has read in the database, in
--- the transaction that reads.
+-- The objects of bench/feed: a table with four keys for the same rows, the procedures of its
+-- writers, and its pollers.  Each poller keeps its position and the rows that it has read in the
+-- database, in the transaction that reads.
 
 CREATE EXTENSION snowflake;
 
--- As PostgreSQL has it from 18 on, but for the order within a millisecond.
+-- As PostgreSQL has it from 18 on, except for the order within a millisecond.
 CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE SQL VOLATILE AS $$
 	SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
 		PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid $$;
 
--- The last four columns tell, of a row that was missed, where it came from.
+-- The last four columns show the origin of a row that was missed.
 CREATE TABLE events (
 	id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
 	seq bigserial UNIQUE,
@@ -37,7 +37,7 @@ BEGIN
 	END;
 END $$;
 
--- Writes rows that the other writers do not, so that there are "goal" rows at the end.
+-- Writes the remaining rows, so that there are "goal" rows at the end.
 CREATE PROCEDURE fill(goal bigint, begun timestamptz, seconds integer) LANGUAGE plpgsql AS $$
 DECLARE
 	finish CONSTANT timestamptz := clock_timestamp() + interval '3 s';
@@ -79,7 +79,8 @@ BEGIN
 	END IF;
 END $$;
 
--- The keys below the horizon.  What the client is told is compared over crashes and promotions.
+-- The keys below the horizon.  The horizons that the client receives are compared over crashes and
+-- promotions.
 CREATE PROCEDURE poll_by_horizon() LANGUAGE plpgsql AS $$
 DECLARE
 	horizon bigint;
@@ -113,7 +114,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- What a poller has missed and read twice of what was committed.
+-- The committed rows that a poller has missed or read twice.
 CREATE FUNCTION compare(name text, OUT missed bigint, OUT twice bigint, OUT unknown bigint) LANGUAGE SQL
 SET work_mem = '1GB' AS $$
 	WITH seen AS MATERIALIZED (

@@ -1,7 +1,8 @@
-# What the benchmarks share; sourced, by bash: a private server with the extension, medians, plots.
+# Functions for all benchmarks; sourced, by bash: a private server with the extension, medians,
+# plots.
 #
-# Each prints its results, and where gnuplot is installed draws them as SVG, into the directory
-# RESULTS, "bench-results" unless it is set.
+# Each benchmark prints its results and, if gnuplot is installed, draws them as SVG, into the
+# directory RESULTS, "bench-results" unless it is set.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../script/lib.sh"
 "$top/script/bootstrap"
@@ -19,7 +20,7 @@ prepare() {
 # psql on the server that $server names
 sql() { as_owner "$bindir/psql" -XAtq "$@"; }
 
-# The first line of each result: what it was measured on, and how.
+# The first line of each result: the machine, the versions and the method.
 headline() {
 	say "$("$PG_CONFIG" --version), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $*"
 }
@@ -91,8 +92,8 @@ plot_lines() { # NAME TITLE XLABEL YLABEL [COMMANDS]
 wide="epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=2 sequence=20"
 
 # Servers of the candidates: one with the default layout, one whose layout has 20 sequence bits, since
-# a layout is fixed at the start of a server.  Commits are asynchronous: that favours nextval(), which
-# writes WAL.
+# a layout is fixed at the start of a server.  Commits are asynchronous: this favours nextval(),
+# which writes WAL.
 start_candidates() { # LINES OF CONFIGURATION
 	for server in default wide; do
 		start_server "fsync = off" "synchronous_commit = off" "autovacuum = off" "snowflake.machine_id = 1" \
@@ -110,8 +111,9 @@ start_candidates() { # LINES OF CONFIGURATION
 	find_candidates
 }
 
-# What is measured: name|server|expression.  Beside PostgreSQL's own, and a function in PL/pgSQL as Instagram has
-# described it, the extensions of bench/peers that this installation of PostgreSQL has.
+# The candidates: name|server|expression.  Besides PostgreSQL's own, and a function in PL/pgSQL as
+# Instagram has described it, the extensions of bench/peers that this installation of PostgreSQL
+# has.
 find_candidates() {
 	local name extension expression
 
@@ -159,8 +161,8 @@ on() {
 	"$@"
 }
 
-# query EXPRESSION CALLS: a query that makes so many calls, twenty a row, so that what is measured is the function
-# and not the executor's rows, and returns nothing.
+# query EXPRESSION CALLS: a query that makes CALLS calls, twenty a row, so that the function is
+# measured and not the executor's rows, and that returns nothing.
 query() {
 	local list=$1 i
 

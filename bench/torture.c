@@ -1,11 +1,11 @@
 /*
  * torture.c
- *	  Tells whether an ID was ever seen before, for bench/torture.
+ *	  Determines whether an ID was ever seen before, for bench/torture.
  *
- *	torture FILE make SECONDS	makes FILE, for IDs of so many seconds from
+ *	torture FILE make SECONDS	makes FILE, for IDs of SECONDS seconds from
  *								a minute ago on
  *	torture FILE read			reads the binary COPY of one bigint column
- *	torture FILE report			prints what was read so far
+ *	torture FILE report			prints the result so far
  *
  * FILE has a bit for each ID of the layout "twitter" in that period, and is
  * mapped by all readers.  Bits are set and sums added by atomic operations, so an
@@ -28,11 +28,11 @@
 typedef struct Seen
 {
 	int64_t		start;			/* ms since EPOCH */
-	int64_t		ids;			/* bits that there are */
+	int64_t		ids;			/* number of bits */
 	int64_t		checked;
 	int64_t		duplicates;
 	int64_t		disordered;		/* not greater than the one before */
-	int64_t		outside;		/* not of the period */
+	int64_t		outside;		/* outside of the period */
 	unsigned char bits[];
 } Seen;
 

@@ -19,12 +19,12 @@ machine_id="SELECT snowflake_machine_id(snowflake_nextval())"
 primary "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)"
 primary "INSERT INTO orders (item) SELECT 'a lamp' FROM generate_series(1, 1000)"
 
-# A standby: a base backup, and where to find the primary.
+# A standby: a base backup, and the address of the primary.
 pg_basebackup -D "$directory/data" --checkpoint=fast --write-recovery-conf --no-sync
 echo "unix_socket_directories = '$directory'" >> "$directory/data/postgresql.conf"
 pg_ctl -D "$directory/data" -l "$directory/log" -w start > /dev/null
 
-# It takes over.  The old primary is not told, and continues to run.
+# The standby is promoted.  The old primary is not notified, and continues to run.
 pg_ctl -D "$directory/data" -w promote > /dev/null
 standby "INSERT INTO orders (item) SELECT 'of the new primary' FROM generate_series(1, 1000)"
 primary "INSERT INTO orders (item) SELECT 'of the old primary' FROM generate_series(1, 1000)"

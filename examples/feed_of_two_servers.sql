@@ -1,6 +1,7 @@
 -- A feed of a table that two servers write.  The second server subscribes to the rows of the first, and inserts
--- rows of its own.  A reader on the second server reads the rows of both, and misses none.  It has a position for each
--- server, which it tells by the machine ID in a row's key, since each server has a horizon for its own IDs only.
+-- rows of its own.  A reader on the second server reads the rows of both, and misses none.  It has
+-- a position for each server, since each server has a horizon for its own IDs only.  The machine ID
+-- in a row's key shows its server.
 --
 -- Runs on the first server (wal_level = logical, snowflake.machine_id = 1); the variable second is the connection
 -- string of the other (snowflake.machine_id = 2), and first that of this one, as the second reaches it.
@@ -9,7 +10,7 @@ CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), messag
 CREATE PUBLICATION feed FOR TABLE messages;
 
 \connect :second
-SET statement_timeout = '1min';    -- should the subscription not work
+SET statement_timeout = '1min';    -- in case the subscription does not work
 CREATE EXTENSION snowflake;
 CREATE EXTENSION dblink;
 CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), message text NOT NULL);

@@ -30,10 +30,11 @@ INSERT INTO posts (title) VALUES ('newest post');
 INSERT INTO pages SELECT 2, id, title FROM posts WHERE id < :last_id ORDER BY id DESC LIMIT 2;
 SELECT page, title FROM pages ORDER BY id DESC;
 
--- The number of rows in the list stays as it was.
+-- The number of rows in the list is unchanged.
 SELECT 1 / (count(*) = 4)::integer AS is_stable FROM posts WHERE id < :horizon;
 
--- What is new since the first page: the rows from its horizon on.  The row that was committed late is one of them.
+-- The rows that are new since the first page: those from its horizon on.  The row that was
+-- committed late is one of them.
 \set first_horizon :horizon
 CALL snowflake_horizon(NULL) \gset
 CREATE TABLE news AS SELECT id, title FROM posts WHERE id >= :first_horizon AND id < :horizon;

@@ -1,6 +1,7 @@
--- The race of keys that are issued before commit.  A reader that asks for keys above the last one
--- that it has seen misses rows, if a transaction with a smaller key commits later.  Sequences, UUIDs of
--- version 7 and Snowflake IDs all have the race.  A reader that reads up to snowflake_horizon() does not.
+-- The race of keys that are issued before commit.  A reader that requests keys above the last one
+-- that it has seen misses rows, if a transaction with a smaller key commits later.  Sequences,
+-- UUIDs of version 7 and Snowflake IDs all have the race.  A reader that reads up to
+-- snowflake_horizon() does not.
 --
 -- The sessions do their steps in a fixed order, so the rows are missed in each run.  The second session
 -- is one of dblink, which connects with the connection string in the variable first.
@@ -20,7 +21,7 @@ CREATE TABLE with_sequence (id bigserial PRIMARY KEY, message text NOT NULL);
 CREATE TABLE with_uuid (id uuid PRIMARY KEY DEFAULT uuid_v7(), message text NOT NULL);
 CREATE TABLE with_snowflake (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), message text NOT NULL);
 
--- what each reader has seen
+-- the rows that each reader has seen
 CREATE TABLE seen (reader text, message text);
 
 -- 1. The slow session takes the smaller keys, and does not commit yet.
@@ -43,18 +44,18 @@ SELECT max(id) AS sequence_position FROM with_sequence \gset
 SELECT id AS uuid_position FROM with_uuid ORDER BY id DESC LIMIT 1 \gset
 SELECT max(id) AS snowflake_position FROM with_snowflake \gset
 
--- The one with the horizon remembers the horizon, and reads what is below it: nothing yet.
+-- The reader with the horizon remembers the horizon, and reads the rows below it: none yet.
 CALL snowflake_horizon(NULL) \gset
 INSERT INTO seen SELECT 'Snowflake, horizon', message FROM with_snowflake WHERE id < :horizon;
 \set horizon_position :horizon
 
--- who holds it back
+-- the transactions that hold it back
 SELECT pid, first_id, since FROM pg_stat_snowflake_horizon WHERE datname = current_database();
 
 -- 4. The slow session commits.
 SELECT dblink_exec('slow', 'COMMIT');
 
--- 5. The readers read again, from where they were.
+-- 5. The readers read again, from their positions.
 INSERT INTO seen SELECT 'bigserial', message FROM with_sequence WHERE id > :sequence_position;
 INSERT INTO seen SELECT 'UUIDv7', message FROM with_uuid WHERE id > :'uuid_position';
 INSERT INTO seen SELECT 'Snowflake', message FROM with_snowflake WHERE id > :snowflake_position;

@@ -1,7 +1,7 @@
--- A transactional outbox: a transaction inserts messages about what it does, and pollers deliver them in the order
--- of their IDs.  The reader "mail" has one position, and so one poller at a time.  The reader "audit" is divided
--- into four parts, each with a position, so that several pollers work at once; the messages of a customer are in
--- one part, and so keep their order.
+-- A transactional outbox: a transaction inserts messages about its changes, and pollers deliver
+-- them in the order of their IDs.  The reader "mail" has one position, and so one poller at a time.
+-- The reader "audit" is divided into four parts, each with a position, so that several pollers work
+-- at once; the messages of a customer are in one part, and so keep their order.
 --
 -- The other sessions are of dblink, which connects with the connection string in the variable first.
 
@@ -120,7 +120,7 @@ BEGIN
 END
 $$;
 
--- Messages that all readers have can go.
+-- Messages that all readers have received can be deleted.
 DELETE FROM outbox WHERE id < (SELECT min(next_id) FROM positions);
 SELECT count(*) AS messages FROM outbox;
 SELECT dblink_disconnect('slow'), dblink_disconnect('poller');

@@ -3,7 +3,7 @@
 
 Packages: python3-psycopg
 
-Connects as PGHOST and so on say, to a database where the extension is created.
+Connects as PGHOST and similar variables specify, to a database with the extension.
 """
 import select
 import threading
@@ -29,7 +29,7 @@ def deliver(id, message):
 def drain(connection):
     """Deliver the next page; return whether there may be more."""
     with connection.transaction():
-        # One poller at a time: others wait here, and then find where this one was.
+        # One poller at a time: others wait here, and then continue from its position.
         position = connection.execute("SELECT next_id FROM positions WHERE reader = 'mail' FOR UPDATE").fetchone()[0]
         horizon = connection.execute("CALL snowflake_horizon(NULL)").fetchone()[0]
         messages = connection.execute(
@@ -108,7 +108,8 @@ with connect() as connection, connect() as slow:
         wait_until(was_delivered("one"))
         print("a message is delivered")
 
-        # Another session holds the horizon back.  It rolls back, of which no notification tells.
+        # Another session holds the horizon back.  It rolls back, for which there is no
+        # notification.
         slow.execute("BEGIN")
         insert(slow, "never committed")
         insert(connection, "two")

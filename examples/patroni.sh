@@ -153,7 +153,7 @@ report() {
 }
 begin() { old=$primary since=$(now); }
 
-# Fails while the agents do not know that the standbys are near enough.
+# Fails until the agents have noticed that the standbys are near enough.
 switch_over() {
 	begin
 	patronictl -c "$directory/$primary/patroni.yml" switchover --force > "$directory/switchover" 2>&1 && grep -q Successfully "$directory/switchover"

@@ -34,7 +34,7 @@ until [ -S "$directory/.s.PGSQL.6432" ]; do
 done
 client() { psql -XAtq -d "host=$directory port=6432 user=client dbname=$1" -f -; }
 
-# SET outlasts the client, and holds for the next one.
+# SET outlasts the client, and applies to the next one.
 echo "SET snowflake.max_wait = '1 min'" | client one
 [ "$(echo "SHOW snowflake.max_wait" | client one)" = 1min ]
 echo "RESET snowflake.max_wait" | client one
@@ -45,7 +45,7 @@ echo "BEGIN; SET LOCAL snowflake.max_wait = '1 min'; SELECT snowflake_nextval();
 [ "$(echo "SHOW snowflake.max_wait" | client one)" = 5s ]
 echo "SET LOCAL ends with the transaction."
 
-# A setting of the role holds for all of its sessions, from the next connection to the server on.
+# A setting of the role applies to all of its sessions, from the next connection to the server on.
 psql -Xqc "ALTER ROLE pooled SET snowflake.max_wait = '2s'"
 echo "RECONNECT" | psql -XAtq -d "host=$directory port=6432 user=admin dbname=pgbouncer"
 [ "$(echo "SHOW snowflake.max_wait" | client one)" = 2s ]

@@ -47,7 +47,8 @@ make() {
 	SQL
 }
 
-# What the other server has received from elsewhere is not sent back to it: forward_origins is empty.
+# Rows that the other server has received from elsewhere are not sent back to it: forward_origins is
+# empty.
 subscribe() {
 	query "$1" > /dev/null <<-SQL
 		SELECT pglogical.create_subscription('from_$2', '$(string "$2")', synchronize_data => false, forward_origins => '{}');

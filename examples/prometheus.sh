@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prometheus: postgres_exporter gives it the statistics of the generators, by the queries of
-# monitoring/queries.yaml; monitoring/alerts.yaml has alerts on them, and monitoring/grafana.json is a
-# dashboard, each of whose expressions is evaluated here.
+# Prometheus: postgres_exporter exports the statistics of the generators to it, by the queries of
+# monitoring/queries.yaml; monitoring/alerts.yaml has alerts on them, and monitoring/grafana.json is
+# a dashboard, each of whose expressions is evaluated here.
 #
 # Packages: prometheus-postgres-exporter prometheus
 #
@@ -27,14 +27,14 @@ DATA_SOURCE_NAME="host=$PGHOST user=$PGUSER dbname=$PGDATABASE sslmode=disable" 
 	--disable-default-metrics --disable-settings-metrics > "$log" 2>&1 &
 exporter=$!
 
-# What Prometheus gets.
+# The data that Prometheus receives.
 get() { perl -MHTTP::Tiny -e 'my $r = HTTP::Tiny->new->get(shift); print $r->{content}; exit !$r->{success}' "$1"; }
 until metrics=$(get "http://127.0.0.1:$port/metrics"); do
 	kill -0 "$exporter"
 done
 printf '%s\n' "$metrics" | grep '^snowflake'
 
-# Each metric of the queries is there, with its labels.
+# Each metric of the queries exists, with its labels.
 for metric in $(sed -n 's/^    - \(.*\): { usage: [CG].*/\1/p' "$queries"); do
 	printf '%s\n' "$metrics" | grep -q "^snowflake_\(registry_\)*$metric{" || { echo "$metric is missing" >&2; cat "$log" >&2; exit 1; }
 done

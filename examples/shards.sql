@@ -34,7 +34,7 @@ CREATE FOREIGN TABLE orders_1 PARTITION OF orders FOR VALUES WITH (MODULUS 2, RE
 -- Orders that are inserted on the coordinator have its machine ID, wherever they are stored.
 INSERT INTO orders (customer, item) SELECT n, 'a lamp' FROM generate_series(1, 1000) n;
 
--- Orders that are inserted on a shard have the shard's.
+-- Orders that are inserted on a shard have the shard's machine ID.
 \connect :shard1
 INSERT INTO orders_0 (customer, item) SELECT customer, 'a desk' FROM orders_0;
 \connect :shard2

@@ -1,6 +1,6 @@
 #!/bin/sh
-# TimescaleDB: a hypertable by ranges of the ID, one chunk for each day.  Queries by time read the chunks of
-# that time alone, and drop_chunks() removes old ones.
+# TimescaleDB: a hypertable by ranges of the ID, one chunk for each day.  Queries by time read only
+# the chunks of that time, and drop_chunks() removes old ones.
 #
 # Packages: postgresql-N-timescaledb
 #

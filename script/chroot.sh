@@ -1,4 +1,4 @@
-# What makes and uses chroots of releases of Debian; sourced, by bash, after lib.sh.
+# Functions that make and use chroots of releases of Debian; sourced, by bash, after lib.sh.
 #
 # A chroot is made by mmdebstrap from the mirror that apt uses, and needs root.
 
@@ -16,7 +16,7 @@ can_chroot() {
 	return 1
 }
 
-# Two scripts may do so at the same time: .ci/run does.
+# Two scripts may do so at the same time, as in .ci/run.
 install_mmdebstrap() (
 	flock 9
 	command -v mmdebstrap || { apt-get update -qq; apt_install mmdebstrap; }
@@ -50,7 +50,7 @@ make_chroot() {
 		"$@" "$release" "$root" "$(mirror)"
 }
 
-# run_in_chroot DIRECTORY COMMAND...: with what mounts it needs, which go with it
+# run_in_chroot DIRECTORY COMMAND...: with the mounts it needs, which end with it
 run_in_chroot() {
 	local root=$1
 	shift
@@ -62,7 +62,7 @@ run_in_chroot() {
 			exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"' sh "$root" "$@"
 }
 
-# copy_into DIRECTORY: a copy of this checkout, without what was built in it
+# copy_into DIRECTORY: a copy of this checkout, without the files that were built in it
 copy_into() {
 	rm -rf "$1"
 	mkdir -p "$1"

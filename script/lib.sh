@@ -1,8 +1,8 @@
-# What the scripts share; sourced, by bash.
+# Functions for all scripts; sourced, by bash.
 #
 # Finds PostgreSQL, and runs private servers from a copy of this checkout in a
 # temporary directory, which is removed at the end.  PostgreSQL does not run as
-# root: there the copy belongs to the user postgres, who runs the server.
+# root: there the copy belongs to the user postgres, which runs the server.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -20,12 +20,13 @@ as_root() {
 	fi
 }
 
-# What is there stays as it is: an upgrade would restart its clusters.  Another installation is waited for.
+# Existing packages are not upgraded: an upgrade would restart their clusters.  The lock of another
+# apt-get is waited for.
 apt_install() { as_root env DEBIAN_FRONTEND=noninteractive apt-get install -o DPkg::Lock::Timeout=300 -qq -y --no-upgrade --no-install-recommends "$@"; }
 
-# Sets PG_CONFIG and bindir to an installation that has a server and what
-# extensions are built with: the one that PG_CONFIG names, else the one on the
-# PATH, else Debian's newest.
+# Sets PG_CONFIG and bindir to an installation that has a server and the files for
+# building extensions: the one that PG_CONFIG names, else the one on the PATH, else
+# Debian's newest.
 find_postgresql() {
 	local candidate
 
@@ -42,9 +43,9 @@ find_postgresql() {
 	return 1
 }
 
-# A copy of the checkout in $work, without what was built in it; but with that in a copy from which
-# script/test has installed the extension, so that the scripts that it runs there need not build
-# and install it once more.
+# A copy of the checkout in $work, without the files that were built in it.  If the checkout is a
+# copy from which script/test has installed the extension, these files are copied too, so that the
+# scripts that it runs there need not build and install the extension again.
 copy_checkout() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/snowflake.XXXXXX")
 	trap clean_up EXIT
@@ -60,8 +61,9 @@ pack_checkout() {
 	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./output_schema --exclude=./results --exclude=./examples/drivers/node_modules -cf - .
 }
 
-# A copy that is kept, with what was built in it, for the next call: there is one for each checkout
-# and installation.  Files have the times of the checkout, so that make builds what has changed.
+# A copy that is kept, with the files that were built in it, for the next call: there is one for
+# each checkout and installation.  Files have the times of the checkout, so that make builds what
+# has changed.
 keep_checkout() {
 	local name
 
@@ -115,7 +117,7 @@ install_extension() {
 	fi > /dev/null
 }
 
-# Give the copy to the user who runs servers.
+# Give the copy to the user that runs servers.
 give_to_owner() {
 	if [ "$(id -u)" = 0 ]; then
 		chown -R postgres "$work"
@@ -137,8 +139,8 @@ as_owner() {
 	fi
 }
 
-# Start the private server that $server names, which nothing outside of $work
-# knows or sees, with the lines of configuration that are given.
+# Start the private server that $server names, which is not accessible from outside of
+# $work, with the given lines of configuration.
 start_server() {
 	local directory=$work/$server
 
@@ -157,8 +159,8 @@ stop_server() { as_owner "$bindir/pg_ctl" -D "$work/$server/data" -m fast stop >
 passed=0
 failed=0
 
-# Of the TAP tests' logs in a directory, the ends of those that tell of a failure, or of no plan:
-# a server that does not start is no failed test to prove, and its log is nowhere else.
+# Of the TAP tests' logs in a directory, the ends of those that show a failure, or no plan: prove
+# does not count a server that does not start as a failed test, and its log is not kept elsewhere.
 show_unfinished() {
 	local log
 
@@ -227,8 +229,7 @@ check() {
 	as_owner env INITDB_TEMPLATE="$work/template" make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# The TAP tests, those that take the longest first, so that none of them is left to run alone in
-# the end.
+# The TAP tests, those that take the longest first, so that none of them runs alone at the end.
 tap_tests() (
 	local long=(003_concurrency 204_registry_lost 202_registry_worker 203_fleet 205_pass_on 100_sno
 		201_registry_lost_leases 013_migration 005_crashes 007_origin)

@@ -217,7 +217,8 @@ SELECT snowflake_adopt('hidden', 'id');
 \echo :SQLSTATE
 RESET ROLE;
 
--- a table that is distributed by Citus, as its catalog says: columns that Citus does not let be changed
+-- a table that is distributed by Citus, as its catalog says: columns that Citus does not allow to
+-- be changed
 SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass, partkey text);
 CREATE FUNCTION pg_catalog.column_to_column_name(regclass, text) RETURNS text LANGUAGE SQL RETURN $2;
@@ -236,7 +237,7 @@ INSERT INTO pg_dist_partition VALUES ('scattered', 'tenant');
 SELECT snowflake_check_adopt('scattered', 'tenant');
 UPDATE pg_dist_partition SET partkey = 'narrow' WHERE logicalrelid = 'scattered'::regclass;
 SELECT snowflake_check_adopt('scattered', 'narrow');
--- those that it lets be changed
+-- columns that Citus allows to be changed
 SELECT snowflake_check_adopt('spread', 'narrow');
 SELECT snowflake_check_adopt('everywhere', 'id');
 SELECT snowflake_adopt('spread', 'plain');

@@ -43,7 +43,7 @@ SELECT snowflake_timestamp(NULL), snowflake_timestamp(1, NULL), snowflake_timest
        snowflake_machine_id(NULL), snowflake_sequence(NULL), snowflake_decode(NULL) IS NULL AS decode;
 SELECT snowflake_is_valid(NULL), snowflake_is_valid(1, NULL), snowflake_is_valid(NULL, 'twitter');
 
--- valid is what decodes
+-- snowflake_is_valid() accepts the IDs that can be decoded
 SELECT id, snowflake_is_valid(id) AS valid, snowflake_is_valid(id, 'twitter') AS twitter, snowflake_is_valid(id, 'javascript') AS javascript
 FROM (VALUES (-9223372036854775808), (-1), (0), (9007199254740991), (9007199254740992), (9223372036854775807)) AS ids (id);
 CREATE FUNCTION decodes(id bigint, layout text) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
--- The horizon and the guard of a feed: how they are called, and what they refuse.  What they are for
--- is in specs/horizon.spec and t/017_horizon.pl.
+-- The horizon and the guard of a feed: how they are called, and what they refuse.  Their effect is
+-- tested in specs/horizon.spec and t/017_horizon.pl.
 \set SHOW_CONTEXT never
 CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
 
@@ -55,7 +55,7 @@ SELECT snowflake_enable_feed('parts');
 CREATE VIEW seen AS SELECT * FROM feed;
 SELECT snowflake_enable_feed('seen', 'id');
 
--- IDs that others have issued, that were fetched ahead, and that were chosen
+-- IDs that other sessions have issued, that were fetched ahead, and that were chosen
 CALL snowflake_horizon(NULL) \gset
 \set VERBOSITY terse
 INSERT INTO feed VALUES (1, 'chosen');

@@ -1,6 +1,6 @@
 -- Issuing IDs within one session.
 
--- nothing issued yet
+-- no ID issued yet
 SELECT snowflake_currval();
 
 -- an ID has the time, the machine and the layout of this server

@@ -27,7 +27,7 @@ SELECT name, from_at, to_at - from_at AS length FROM snowflake_periods('2024-10-
 SELECT name, from_at FROM snowflake_periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour');
 SET timezone = 'UTC';
 
--- no periods, and no endless work
+-- no periods, and no endless loop
 SELECT count(*)
 FROM (VALUES ('2024-01-01'::timestamptz, '2024-01-01'::timestamptz, '1 day'::interval), ('2024-01-02', '2024-01-01', '1 day'),
              ('2024-01-01', '2024-01-02', '0'), ('2024-01-01', '2024-01-02', '-1 day'), ('-infinity', '2024-01-02', '1 day'),
@@ -182,7 +182,8 @@ DROP TABLE orders, customers, by_integer, by_two, by_list, by_expression, by_has
 DROP SCHEMA "Old Things", shop CASCADE;
 DROP ROLE regress_snowflake_owner, "regress_snowflake_Owner", regress_snowflake_other;
 
--- a default of snowflake_id() is as good: partitions have it, feeds use it, and adoption leaves it
+-- a default of snowflake_id() works as well: partitions have it, feeds use it, and adoption leaves
+-- it
 CREATE TABLE twins (id bigint PRIMARY KEY DEFAULT snowflake_id()) PARTITION BY RANGE (id);
 SELECT count(*) > 0 AS created FROM snowflake_create_partitions('twins', date_trunc('year', now()), now() + interval '1 s', '1 year');
 SELECT snowflake_enable_feed('twins');

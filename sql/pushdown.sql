@@ -5,7 +5,7 @@ SET TimeZone = 'UTC';
 SET seq_page_cost = 1000;
 SET random_page_cost = 0.01;
 SET enable_bitmapscan = off;
--- a plan without what only PostgreSQL 19 and later tell: what a Result replaces, names of subplans
+-- a plan without the details that only PostgreSQL 19 and later show, of Result nodes and subplans
 CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;

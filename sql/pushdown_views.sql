@@ -83,7 +83,7 @@ SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT * FROM everything WHERE snowflake_timestamp(id) < '2026-02-01';
 EXPLAIN (COSTS OFF) SELECT * FROM (VALUES (timestamptz '2026-02-01')) v (day), everything WHERE snowflake_timestamp(id) >= day AND snowflake_timestamp(id) < day + interval '1 day';
 SELECT count(*) FROM everything WHERE created_at < '2026-02-01';
--- other set operations hand conditions down, and EXCEPT does not
+-- other set operations pass conditions down, and EXCEPT does not
 CREATE FUNCTION index_conditions(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE plan jsonb;
 BEGIN
@@ -137,7 +137,8 @@ SELECT item FROM keyless ORDER BY created_at LIMIT 1 OFFSET 2999;
 SELECT ARRAY(SELECT item FROM keyless ORDER BY created_at DESC LIMIT 2);
 SELECT item, (SELECT r.item FROM dated_refunds r WHERE r.created_at > d.created_at ORDER BY r.created_at LIMIT 1) FROM dated d ORDER BY created_at DESC LIMIT 1 OFFSET 10;
 
--- what is sorted, and what comes from an index: an index has no key for "sort"
+-- whether a query sorts: a plan that reads rows in the order of an index has no "Sort
+-- Key"
 CREATE FUNCTION sorts(query text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE plan jsonb;
 BEGIN
@@ -164,7 +165,7 @@ SELECT sorts('SELECT ' || query) AS sorts, query FROM (VALUES
 	('* FROM everything ORDER BY created_at'),
 	('* FROM orders ORDER BY id')) AS queries (query);
 
--- nulls are where they were
+-- nulls keep their places
 SELECT created_at IS NULL AS no_time, count(*) FROM (SELECT created_at FROM dated_refunds ORDER BY created_at DESC NULLS LAST LIMIT 1400) r GROUP BY 1 ORDER BY 1;
 SELECT created_at IS NULL AS no_time, count(*) FROM (SELECT created_at FROM dated_refunds ORDER BY created_at DESC LIMIT 400) r GROUP BY 1 ORDER BY 1;
 SELECT created_at IS NULL AS no_time FROM dated_refunds ORDER BY created_at NULLS FIRST, id NULLS LAST LIMIT 1;
@@ -209,7 +210,7 @@ SET ROLE regress_snowflake_reader;
 EXECUTE counted;
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_timestamp(bigint) TO PUBLIC;
--- the form with the layout is not used by those who may not call it
+-- the form with the layout is not used by roles that may not call it
 REVOKE EXECUTE ON FUNCTION snowflake_timestamp(bigint, text), snowflake_boundary(timestamptz) FROM PUBLIC;
 SET ROLE regress_snowflake_reader;
 SELECT max(snowflake_timestamp(id)) FROM orders;

@@ -79,7 +79,7 @@ SELECT snowflake_registry.declare_first();
 TRUNCATE snowflake_registry.config;
 SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
 SELECT snowflake_registry.declare_first();
--- or if a server knows of a lease number
+-- or if a server states a lease number
 TRUNCATE snowflake_registry.config;
 SELECT id, refusal FROM claim('a');
 SELECT id, refusal FROM claim('b', known => 1);
@@ -112,7 +112,7 @@ SELECT snowflake_registry.declare_first();
 SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
 SELECT snowflake_registry.declare_first();
 \set VERBOSITY default
--- declared before any call; a server that knows of a lease number is noticed all the same
+-- declared before any call; a server that states a lease number is still noticed
 TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
 SELECT snowflake_registry.declare_first();
 SELECT id, refusal FROM claim('b', known => 1);
@@ -281,7 +281,7 @@ SELECT (lease('a')).lease_from = (SELECT min((answer).lease_from) FROM said WHER
 SELECT * FROM claim('a', machine_bits => 2);
 -- the machine ID of an expired lease can have been granted to another server, and that lease lost
 SELECT * FROM renew('c');
--- a server that does not state what it holds waits as well
+-- a server that does not state its lease waits as well
 SELECT * FROM claim('b', machine_bits => 2);
 -- an earlier end has no effect, a later one extends the grace period
 SELECT snowflake_registry.start_grace_period(clock_timestamp()) > clock_timestamp() + interval '10 minutes' AS stays;
@@ -317,7 +317,7 @@ SELECT * FROM renew('a');
 SELECT * FROM renew('d');
 SELECT snowflake_registry.end_grace_period();
 
--- a server knows of a lease number that is not stored: a grace period
+-- a server states a lease number that is not stored: a grace period
 SELECT last_lease_number AS before FROM snowflake_registry.config \gset
 SELECT * FROM renew('a', known => :before + 1);
 SELECT grace_until > clock_timestamp() AS in_grace_period, last_lease_number - :before AS leap FROM snowflake_registry.status;
@@ -377,7 +377,7 @@ ROLLBACK;
 SELECT count(*) FROM snowflake_registry.machines;
 SELECT id FROM claim('d', machine_bits => 2);
 
--- the commit waits for WAL, whatever the session has set
+-- the commit waits for WAL, whatever the session's settings
 SET synchronous_commit = off;
 BEGIN;
 SHOW synchronous_commit;
@@ -500,7 +500,7 @@ SET client_min_messages = warning;
 DROP SCHEMA elsewhere CASCADE;
 RESET client_min_messages;
 
--- The arguments of a server are bounded, so that one that lies can make others wait, but not
+-- The arguments of a server are bounded, so that false ones can make other servers wait, but not
 -- stop them: see docs/security.md.  First, lease numbers.
 TRUNCATE snowflake_registry.config, snowflake_registry.machine, said;
 SELECT snowflake_registry.declare_first();
@@ -526,11 +526,11 @@ BEGIN
 END
 $$;
 SELECT last_lease_number BETWEEN ns() - 1000000000000 AND ns() AS at_the_limit FROM snowflake_registry.status;
--- holders keep their leases, and the numbers that they know after that are accepted
+-- holders keep their leases, and the numbers that they state after that are accepted
 SELECT id, refusal FROM renew('a');
 SELECT id, refusal FROM renew('a');
 SELECT id FROM renew('f', machine_id => 2);
--- in the end the limit stops rising: numbers are left for leases
+-- at last the limit no longer rises: numbers remain for leases
 UPDATE snowflake_registry.config SET last_lease_number = 9000000000000000000;
 SELECT id, lease_number FROM renew('a', lease_from => (lease('a')).lease_from);
 SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
@@ -711,7 +711,7 @@ SELECT machine_id, refusal ~ 'is new' AS in_grace_period
 FROM snowflake_registry.claim(repeat('9', 32)::uuid, 'tiny', 2, 3, '1 s', clock_timestamp(), 'mine', 0);
 DROP EXTENSION snowflake_registry;
 
--- in no schema that other users can drop, whatever the search_path was
+-- in no schema that other users can drop, whatever search_path is set
 CREATE SCHEMA first;
 SET search_path = first, public;
 CREATE EXTENSION snowflake_registry;

@@ -41,7 +41,7 @@ sf_clock_difference(TimestampTz now)
 	return now - sf_time_since_boot();
 }
 
-/* When a stopwatch was started. */
+/* The time at which a stopwatch was started. */
 typedef int64 SfStopwatch;
 
 static inline SfStopwatch

@@ -50,7 +50,7 @@
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
-/* 19 changed a letter. */
+/* 19 renamed a type and its constant. */
 #if PG_VERSION_NUM < 190000
 typedef RepOriginId ReplOriginId;
 #define InvalidReplOriginId InvalidRepOriginId
@@ -134,8 +134,8 @@ sf_guc_malloc(size_t size)
 
 /*
  * Shared memory that one session makes and all others find by its name.  When it is made,
- * fill is called under a lock.  If fill raises an error, 19 calls it again in the next session;
- * 17 and 18 may not, so there it must raise none.  Returns NULL before 17, which does not support
+ * fill is called under a lock.  If fill raises an error, 19 calls it again in the next session; 17
+ * and 18 might not, so there it must raise none.  Returns NULL before 17, which does not support
  * this.
  */
 typedef void (*SfFill) (void *memory);
@@ -225,7 +225,7 @@ sf_timestamp_fits(Timestamp timestamp)
 }
 #endif
 
-/* The planner hook of 19 is also given what EXPLAIN knows. */
+/* The planner hook of 19 also receives the state of EXPLAIN. */
 #if PG_VERSION_NUM >= 190000
 #define SF_PLANNER_HOOK_ARGS \
 	Query *query, const char *query_string, int cursor_options, ParamListInfo parameters, \
@@ -262,7 +262,7 @@ typedef get_relation_info_hook_type sf_relation_hook_type;
 #define SF_RELATION_HOOK_PASS	root, relid, inhparent, rel
 #endif
 
-/* 18 has to be told whether a sort key is descending. */
+/* Since 18 a sort key states whether it is descending. */
 static inline void
 sf_set_descending(SortGroupClause *key, bool descending)
 {

@@ -179,7 +179,7 @@ check_registry(char **newval, void **extra, GucSource source)
 
 /*
  * PostgreSQL would warn of a malformed string and continue without a registry.  The detail can
- * contain a part of a password, so it is for the server's log only, and not for sessions.
+ * contain a part of a password, so it is only written to the server's log and not sent to sessions.
  */
 static void
 check_configured_registry(void)
@@ -213,7 +213,7 @@ warn_of_partition(int configured)
 /*
  * At a reload the postmaster publishes the new number to all sessions.  It alone
  * warns if the number does not fit or has no effect, so that the log has one
- * warning.  The settings that the number must fit are fixed by then.
+ * warning.  The settings that the number must fit are fixed at that time.
  */
 static void
 assign_machine_id(int newval, void *extra)

@@ -12,7 +12,7 @@
  */
 extern void sf_guc_check(void);
 
-/* Define the settings.  At the start of the server, warns if they do not fit each other. */
+/* Define the settings.  At the start of the server, warns if they are inconsistent. */
 extern void sf_guc_init(void);
 
 #endif							/* SF_GUC_H */

@@ -30,7 +30,7 @@ const SfLayout *sf_settings_layout;
 const SfSequenceRange *sf_settings_sequence_range;
 const SfSequenceRange *sf_settings_sno_sequence_range;
 
-/* Each start of the server within these last years of a layout warns of its end. */
+/* Within these last years of a layout, each start of the server warns of its end. */
 #define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
 
 bool

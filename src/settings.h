@@ -20,7 +20,7 @@
 extern int	sf_settings_machine_id; /* of this process, which can see a reload
 									 * late */
 extern int	sf_settings_sno_partition;	/* likewise */
-extern int	sf_max_ahead;		/* ms; use sf_generator_max_ahead() instead */
+extern int	sf_max_ahead;		/* ms; callers use sf_generator_max_ahead() */
 extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern int	sf_max_clock_step;	/* ms; 0: no check */
 extern int	sf_sequence_jitter;
@@ -43,10 +43,10 @@ extern bool sf_registry_is_set(void);
 extern void sf_settings_warn_of_end(void);
 
 /*
- * Whether settings fit each other: a machine ID (if set) and a sequence range must fit the
- * bits of a layout.  The text is that of the layout, for messages.  A misfit is reported at
- * elevel: WARNING at start and reload, ERROR (invalid_parameter_value) at use, DEBUG1 if the
- * caller reports it in another way.
+ * Whether settings are consistent: a machine ID (if set) and a sequence range must fit the bits of
+ * a layout.  The text of the layout is used in messages.  An inconsistency is reported at elevel:
+ * WARNING at start and reload, ERROR (invalid_parameter_value) at use, DEBUG1 if the caller reports
+ * it in another way.
  */
 extern bool sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 							int machine_id, int elevel);

@@ -2,10 +2,9 @@
  * snowflake.c
  *	  Initialization of the library, and its version.
  *
- * README.md in this directory describes all parts, and in which order to read them.  To
- * follow one ID, begin with functions/nextval.c, which calls generator/generator.c, which
- * takes a batch (core/batch.h) from the generator in shared memory
- * (state/generator_state.h).
+ * README.md in this directory describes all parts and the order in which to read them.  To follow
+ * one ID, begin with functions/nextval.c.  It calls generator/generator.c, which takes a batch
+ * (core/batch.h) from the generator in shared memory (state/generator_state.h).
  */
 #include "postgres.h"
 

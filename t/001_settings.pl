@@ -1,5 +1,5 @@
-# Settings of a server: preloaded or not, the machine ID's life, settings that
-# do not fit, at start, at reload and at use.
+# Settings of a server: preloaded or not, when the machine ID is fixed, and settings
+# that are inconsistent, at start, at reload and at use.
 use strict;
 use warnings;
 
@@ -13,8 +13,8 @@ use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
 
-# Not preloaded: decoders work, the generator says what to do.  (It works as well from 17 on,
-# see 011_no_preload.)
+# Not preloaded: decoders work, the generator's error says what to do.  (It works as well from 17
+# on, see 011_no_preload.)
 my $server = PostgreSQL::Test::Cluster->new('main');
 $server->init;
 $server->start;
@@ -37,8 +37,8 @@ LOAD 'snowflake';
 SELECT current_setting('snowflake.layout'), snowflake_timestamp(0)::date;
 SQL
 
-# A setting that was set wrongly before the library was loaded: once it is reset, the session
-# works as any other.
+# A setting that had an invalid value before the library was loaded: once it is reset, the session
+# works like any other.
 for my $setting ('snowflake.layout', 'snowflake.sequence_range', 'snowflake.registry')
 {
 	my ($status, $shown, $errors) = $server->psql('postgres', <<"SQL", on_error_stop => 0);
@@ -51,15 +51,16 @@ SQL
 	is($shown, '2010-11-04', 'and has no other effect');
 }
 
-# A bad layout in the file, and the library loaded late: no decoding with another.
+# A bad layout in the file, and the library loaded late: IDs are not decoded with
+# another layout.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'");
 $server->reload;
 $server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout', true) = 'twiter'");
 fails_with($server, 'SELECT snowflake_timestamp(1)', '22023',
 	qr/invalid value for parameter "snowflake.layout": "twiter"/);
 
-# The same with a bad connection string of a registry; a session is not told what is bad, which
-# may be a part of a password.
+# The same with a bad connection string of a registry; the error that a session gets does not
+# contain the faulty part, which may be a part of a password.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.registry = 'host=nowhere password=one two'");
 $server->reload;
 $server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout', true) = 'twitter'");
@@ -109,8 +110,8 @@ for (1 .. 1000)
 is($id, '7', 'the machine ID takes effect in an existing session');
 $session->quit;
 
-# One that is in the middle of a statement when the setting is reloaded sees the
-# old value of the setting until its end; what counts is the server's.
+# A session that is in the middle of a statement when the setting is reloaded sees the
+# old value until the statement ends; the server's value applies.
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '-1');
 $server->restart;
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.machine_id = 7');
@@ -139,8 +140,8 @@ is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextva
 wait_for_log($server, $log, qr/WARNING:  snowflake.machine_id is now 8, but this server goes on with 7 until it is restarted/,
 	'a warning says so');
 
-# The crash of a process is no restart: two servers that exchange their numbers do not use the
-# same one until both were restarted.
+# The crash of a process does not count as a restart: two servers that exchange their numbers do not
+# use the same one until both were restarted.
 $server->safe_psql('postgres', 'ALTER SYSTEM SET restart_after_crash = on');
 $server->safe_psql('postgres', 'SELECT sno_nextval()');
 $server->reload;
@@ -153,7 +154,7 @@ $server->restart;
 is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'),
 	'8', 'a restart changes it');
 
-# What does not fit at the start.
+# Settings that are inconsistent at the start.
 $log = -s $server->logfile;
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '32');
 restart_with_layout($server, 'javascript');
@@ -167,7 +168,7 @@ log_matches($server, $log, qr/WARNING:  sequence range "100-128" does not fit th
 fails_with($server, $nextval, '22023',
 	qr/7 bits for the sequence: 0 to 127/, qr/HINT:  Change snowflake.sequence_range/);
 
-# A range that fits is kept to, in every tick.
+# A valid range is used in every tick.
 $server->append_conf('postgresql.conf', "snowflake.sequence_range = '100-119'");
 $server->restart;
 is( $server->safe_psql('postgres', <<'SQL'), '100|119|20|2000|t', 'all sequences of the range, and no other');

@@ -1,8 +1,7 @@
 # Waiting for the clock: seen, interrupted, limited; a wait that ends early leaves nothing
 # behind, and no ID is issued twice.
 #
-# The layout has two IDs in a tick of a second, so that waits are long enough to
-# be looked at.
+# The layout has two IDs in a tick of a second, so that waits are long enough to be observed.
 use strict;
 use warnings;
 
@@ -32,8 +31,8 @@ sub note_ids
 	return scalar @ids;
 }
 
-# Start a session that issues IDs without limit of time, wait until it waits, do
-# something to it, and expect its end.
+# Start a session that issues IDs without a time limit, let it reach a wait, do
+# something to the session, and expect it to end.
 sub interrupted
 {
 	my ($query, $ended, $name) = @_;
@@ -66,7 +65,7 @@ SQL
 is(scalar(() = $stderr =~ /ERROR:  57014:.*statement timeout/g), 2, 'statement_timeout ends a wait, twice');
 cmp_ok(note_ids($stderr), '>=', 6, 'the session continues');
 
-# No wait at all, for more IDs at once than three ticks have.
+# Without a wait, for more IDs at once than three ticks have.
 my $burst = 'DO $$ BEGIN FOR i IN 1..7 LOOP RAISE NOTICE \'id %\', snowflake_nextval(); END LOOP; END $$;';
 ($status, $stdout, $stderr) = $server->psql('postgres', "\\set VERBOSITY verbose\nSET snowflake.max_wait = 0; $burst");
 like($stderr, qr/ERROR:  53400: no Snowflake ID became free within 0 ms/, 'max_wait = 0');
@@ -88,7 +87,7 @@ for my $limit ('3s', '-1')
 cmp_ok(scalar(keys %seen), '>', 25, 'IDs were seen');
 is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID was issued twice');
 
-# The limit is logged, once a minute at most; and the layout is far from its end.
+# The limit is logged, once a minute at most; and the end of the layout is far off.
 my $limit = qr/LOG:  the Snowflake layout "\Q$slow\E" has been at its limit for a second\n.*DETAIL:  This server has 2 IDs in each tick of 1000000 us/;
 my $log = slurp_file($server->logfile);
 cmp_ok(scalar(() = $log =~ /$limit/g), '>=', 1, 'a lasting overflow is logged');
@@ -103,7 +102,7 @@ CREATE TABLE ahead AS SELECT snowflake_nextval() AS id, clock_timestamp() AS at 
 SELECT count(DISTINCT id), max(snowflake_timestamp(id) - at) > interval '1 s', max(snowflake_timestamp(id) - at) <= interval '5 s' FROM ahead
 SQL
 
-# After the end of the timestamp's bits no wait helps: an error.
+# After the end of the timestamp's bits waiting is of no use: an error.
 restart_with_layout($server, 'epoch=2000-01-01 tick=1s timestamp=20 machine=10');
 fails_with($server, 'SELECT snowflake_nextval()', '2200H',
 	qr/the timestamp bits of the Snowflake layout ".*" are used up/,

@@ -78,7 +78,7 @@ is($count, $total, 'all are stored');
 is($twice, '0', 'no ID is issued twice');
 is($foreign, '0', 'all have the machine ID');
 
-# One number to sort by takes half the time of two.
+# Sorting by one number takes half the time of sorting by two.
 is($server->safe_psql($here, qq{$prepare
 		SELECT count(*) FROM (
 			SELECT id, place, lag(id) OVER by_place AS before, lag(place) OVER by_place AS place_before
@@ -101,7 +101,8 @@ is(scalar(grep { !$_->finish } @racing), 0, "$racers sessions race without an er
 is($server->safe_psql('postgres', "$prepare SELECT count(*), count(DISTINCT id) FROM raced, unnest(ids) id"),
 	join('|', ($racers * $ids_per_racer) x 2), 'no ID is issued twice');
 
-# Their readings of the clock reach shared memory in any order: no step back.
+# Their readings of the clock reach shared memory in any order, which does not count as
+# a step back.
 is($server->safe_psql('postgres', 'SELECT ids_allocated, clock_regressions FROM pg_stat_snowflake WHERE generator = \'bigint\''),
 	$racers * $ids_per_racer . '|0', 'all are counted, and no step back of the clock');
 
@@ -124,7 +125,7 @@ for my $statement ('SELECT snowflake_nextval()', 'SELECT snowflake_nextvals(3)')
 is(scalar(@increasing), 200, 'IDs of a client with two sessions');
 for my $turn (1 .. 50)
 {
-	my $count = 1 + $turn % 3;    # a session that has issued 3 takes a batch of 3, and uses less
+	my $count = 1 + $turn % 3;    # a session that has issued 3 IDs takes a batch of 3, and uses fewer
 	push @increasing, split /\n/, $sessions_of_client[ $turn % 2 ]->query("BEGIN; SELECT snowflake_nextvals($count); COMMIT");
 }
 is(scalar(@increasing), 301, 'and of its transactions of 1 to 3 IDs');

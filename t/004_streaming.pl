@@ -1,5 +1,5 @@
-# A set of IDs in a select list streams: the memory of the backend stays as it
-# is, however many there are.
+# A set of IDs in a select list streams: the memory of the backend stays constant,
+# whatever their number.
 use strict;
 use warnings;
 

@@ -23,8 +23,9 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
 my @files;
 
-# A session that takes IDs until it dies, and a file of those it has seen.  They
-# are fetched a thousand at a time, inside a transaction that never ends.
+# A session that takes IDs until it is killed, and a file of the IDs that it has
+# received.  The IDs are fetched a thousand at a time, inside a transaction that never
+# ends.
 sub start_writer
 {
 	my $file = "$scratch/ids." . scalar(@files);

@@ -1,7 +1,7 @@
 # Wrong clocks: moved back by an hour while the server runs, while it is stopped, and over a
-# crash; standing still; ten years ahead.  Callers wait, or get an error that says so, and
-# continue when the clock is correct again; no ID is issued twice, and the time of each is that
-# of the clock that the server had.
+# crash; standing still; ten years ahead.  Callers wait, or get an error that names the cause, and
+# continue when the clock is correct again; no ID is issued twice, and the time of each is that of
+# the server's clock at that moment.
 use strict;
 use warnings;
 
@@ -63,8 +63,8 @@ my $messages = () = slurp_file($server->logfile) =~ /has stepped back/g;
 cmp_ok($messages, '<=', 1 + (time - $^T) / 60, 'and logged once a minute at most');
 $clock->set(0);
 
-# The clock of instr_time, in 19 a counter of the processor, goes back while a session waits: the
-# wait ends when it should.  (Before, an hour later.)
+# The clock of instr_time, in 19 a counter of the processor, steps back while a session waits: the
+# wait ends in time.  (It would end an hour later if the wait were measured by that clock.)
 configure($server, 'snowflake.max_wait', 3000);
 $clock->step(-3600);
 my $waited = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('postgres') . ' application_name=waiter', '-c', $nextval ],
@@ -81,7 +81,7 @@ configure($server, 'snowflake.max_wait', 100);
 
 is($server->safe_psql('postgres', 'SELECT pg_stat_snowflake_reset(); SELECT clock_regressions, max_regression FROM pg_stat_snowflake WHERE generator = \'bigint\''), "\n0|00:00:00", 'reset');
 
-# Ten years forward: not trusted, until it is accepted; and the way back.
+# Ten years forward: not trusted until it is accepted; and back again.
 $clock->step($decade);
 fails_with($server, $nextval, '55000', qr/the clock of this server has jumped forward by 315(360|359)\d{3}\.\d{3} s/,
 	qr/more than snowflake.max_clock_step, 3600000 ms/, qr/HINT:  .*snowflake_accept_clock\(\)/);

@@ -1,5 +1,5 @@
 # The origin: missing, dropped, of another layout, without a slot, not yet
-# committed; and what an administrator can do about it.
+# committed; and the remedies of an administrator.
 use strict;
 use warnings;
 
@@ -24,7 +24,7 @@ sub origin_is
 my $twitter = 'snowflake bigint: epoch=2010-11-04T01:42:54.657Z tick=1ms timestamp=41 machine=10 sequence=12';
 my $discord = 'snowflake bigint: epoch=2015-01-01T00:00:00Z tick=1ms timestamp=41 machine=10 sequence=12';
 
-# One for all databases, kept by DROP EXTENSION.
+# One origin for all databases, which DROP EXTENSION keeps.
 origin_is($twitter, 'CREATE EXTENSION creates the origin');
 my $first = $server->safe_psql('postgres', $nextval);
 $server->safe_psql('postgres', 'CREATE DATABASE other');
@@ -33,8 +33,8 @@ cmp_ok($server->safe_psql('other', $nextval), '>', $first, 'another database use
 $server->safe_psql('other', 'DROP EXTENSION snowflake');
 origin_is($twitter, 'DROP EXTENSION keeps the origin');
 
-# Within the reservation a session writes no WAL.  Other processes sometimes do; if the
-# session did, it would each time.
+# Within the reservation a session writes no WAL.  Other processes sometimes do; if the session did,
+# it would do so each time.
 my $silent = 'f';
 for (1 .. 20)
 {
@@ -48,8 +48,8 @@ SQL
 }
 is($silent, 't', 'a session within the reservation writes no WAL');
 
-# Dropped by hand: an error as soon as the reservation is used up.  In one session, so that it does
-# not last until the next one has started, on however slow a server.
+# Dropped by hand: an error as soon as the reservation is used up.  This is done in one session, so
+# that the reservation is not used up by the start of another session on a slow server.
 $server->psql('postgres', "
 	$nextval;
 	SELECT pg_replication_origin_drop('$twitter');
@@ -117,7 +117,8 @@ for my $create ('snowflake_create_origin', 'snowflake_accept_layout')
 		qr/the origin of Snowflake IDs cannot be created by the transaction that dropped it/, qr/HINT:  Commit the drop first/);
 }
 
-# If the server crashes before that, it has no record of what it has issued, and says so.
+# If the server crashes before that, it has no record of the IDs that it has issued, and reports
+# this.
 my $unflushed = $server->safe_psql('postgres', $nextval);
 $server->safe_psql('postgres', "SELECT sno_nextval(); $drop_and_roll_back; BEGIN; SELECT pg_replication_origin_drop('$sno'); ROLLBACK; SELECT pg_switch_wal()");
 crash($server);
@@ -132,8 +133,8 @@ $server->safe_psql('postgres', "SELECT snowflake_set_floor(snowflake_timestamp($
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $unflushed, 'with a floor that an administrator sets, IDs are issued above it');
 $server->safe_psql('postgres', 'SELECT sno_nextval()');
 
-# Dropped and created again while the server has a record of what it has issued: written before
-# the next ID.
+# Dropped and created again while the server has a record of the IDs that it has issued: the origin
+# is written before the next ID.
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
 for (1 .. 1000)
 {
@@ -158,7 +159,7 @@ $locking->quit;
 like($server->safe_psql('postgres', $nextval), qr/^\d+$/, 'the lock gone, IDs are issued');
 
 # The durable reservation is never below the one that sessions use, also if the
-# origin was created again and the floor is set within what was reserved before.
+# origin was created again and the floor is set within the previous reservation.
 my $durable = "SELECT pg_replication_origin_progress('$twitter', false) - '0/0' >= extract(epoch FROM reserved_until) * 1000000 FROM pg_stat_snowflake WHERE generator = 'bigint'";
 $server->safe_psql('postgres', 'SELECT snowflake_create_origin()');
 $server->safe_psql('postgres', "$nextval; $nextval");

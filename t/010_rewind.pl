@@ -1,6 +1,6 @@
-# pg_rewind: a primary that lost its place is rewound to the server that took it,
-# and later takes the place back, under a clock an hour behind.  No ID of a row
-# that it has is issued again.
+# pg_rewind: a former primary is rewound to the server that was promoted, and later
+# becomes the primary again, under a clock an hour behind.  No ID of a row that it has
+# is issued again.
 use strict;
 use warnings;
 
@@ -56,7 +56,7 @@ $new->wait_for_catchup($old, 'replay', $new->lsn('write'));
 fails_with($old, 'SELECT snowflake_nextval()', '25006', qr/during recovery/);
 is($old->safe_psql('other', 'SELECT max(id) FROM items'), $new->safe_psql('other', 'SELECT max(id) FROM items'), 'it has what the new primary has');
 
-# And takes the place back.
+# It becomes the primary again.
 $new->stop;
 $old->promote;
 IdLog->new->continues_above_recovered($old, $old_clock, 'a rewound primary that is promoted');

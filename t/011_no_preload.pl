@@ -1,6 +1,6 @@
 # Without the preload, PostgreSQL 17 and later: CREATE EXTENSION and one setting are enough,
-# with no restart.  Settings that need one hold from their first use on; features that still need
-# the preload say so.
+# with no restart.  Settings that need a restart are fixed at their first use; features that still
+# need the preload raise an error that says so.
 use strict;
 use warnings;
 
@@ -52,7 +52,7 @@ $open->quit;
 my $after = $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL)');
 is($server->safe_psql('postgres', "SELECT count(*) FROM feed WHERE id >= $before AND id < $after"), '2', 'and not after it has ended');
 
-# The layout that was used first holds, also for sessions that only decode.
+# The layout that was used first applies, also to sessions that only decode.
 my $id = $server->safe_psql('postgres', $nextval);
 my $time = $server->safe_psql('postgres', "SELECT snowflake_timestamp($id, 'twitter')");
 $server->append_conf('postgresql.conf', "snowflake.layout = 'discord'\nsnowflake.machine_id = 8\nsnowflake.sequence_range = '0-99999'");
@@ -64,7 +64,7 @@ is($server->safe_psql('postgres', "SELECT snowflake_machine_id(snowflake_nextval
 is($server->safe_psql('postgres', "LOAD 'snowflake'; SELECT count(*) FROM (SELECT snowflake_nextval() FROM generate_series(1, 10000)) i"), '10000',
 	'and the sequence range');
 
-# A crash of one process: the memory is lost, what was issued is not.
+# A crash of one process: the memory is lost, but no issued ID is issued again.
 my $last = $server->safe_psql('postgres', "SELECT max(i) FROM (SELECT snowflake_nextval() FROM generate_series(1, 10000)) n (i)");
 my $log = -s $server->logfile;
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.sequence_range = ''");

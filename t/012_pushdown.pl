@@ -16,14 +16,14 @@ $server->init;
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY)');
 
-# Not preloaded: from the first query of a session, which loads the library while it is planned, and
-# from the first after the load.
+# Not preloaded: conditions are replaced from the first query of a session on, which loads the
+# library while it is planned, and from the first query after LOAD.
 my $plan = "EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'";
 like($server->safe_psql('postgres', $plan), qr/id < '2006515713438646272'/, 'the first query of a session is pushed down');
 like($server->safe_psql('postgres', "LOAD 'snowflake'; $plan"), qr/id < '2006515713438646272'/, 'loaded late, it pushes down');
 
 # A plan that was made for one layout is not used with another.  Before 17 the layout
-# changes under sessions where nothing is preloaded; since then it holds from its first use on.
+# changes under sessions where nothing is preloaded; since 17 it is fixed at its first use.
 my $boundary = major_version($server) < 17 ? '1456074443980800000' : '2006515713438646272';
 my $session = $server->background_psql('postgres');
 $session->query("LOAD 'snowflake'; SET plan_cache_mode = force_generic_plan");
@@ -54,8 +54,8 @@ SQL
 }
 $server->stop;
 
-# Citus plans queries as they were written, so that it is given them with the conditions replaced;
-# this is so only where its settings are known.
+# Citus plans queries as they were written, so it receives them with the conditions replaced; this
+# is done only if its settings are defined.
 my $citus = "$scratch/citus.so";
 chomp(my $headers = `pg_config --includedir-server`);
 system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $citus, "$FindBin::RealBin/lib/citus.c");

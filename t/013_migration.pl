@@ -38,8 +38,8 @@ sub runs
 sub value { return $server->safe_psql('postgres', $_[0]); }
 
 # Rows of which many share a millisecond or a microsecond: loads of 10 000 rows
-# each, which run over into the milliseconds that follow, where others have rows as
-# well; and a third with times of their own.  Keys are not in the order of time.
+# each, whose IDs continue in the following milliseconds, in which other loads have rows as well; a
+# third of the rows have distinct times.  Keys are not in the order of time.
 value(q{
 	CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL, old bigint);
 	INSERT INTO orders (old, created_at)
@@ -120,7 +120,7 @@ for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])
 		"$name: and no sequences were restored");
 }
 
-# What docs/partitions.md prints, in its order.
+# The statements that docs/partitions.md prints, in its order.
 $server->safe_psql('postgres', 'CREATE DATABASE shop');
 runs('shop', 'CREATE EXTENSION snowflake', 'another database');
 is(runs('shop', recipe('partitions.md', qr/^CREATE TABLE orders \(\n/m), 'a table with partitions'),

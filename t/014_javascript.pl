@@ -1,5 +1,5 @@
 # The layout "javascript" in a JavaScript engine: IDs go through JSON as numbers,
-# and come back as they were.  Those of the layout "twitter" do not.
+# and come back unchanged.  IDs of the layout "twitter" do not.
 use strict;
 use warnings;
 
@@ -30,7 +30,7 @@ sub through_javascript
 	return ($exact, $back);
 }
 
-# In the order of the numbers of the array, so that what comes back can be compared.
+# In the order of the numbers of the array, so that the result can be compared.
 my $ids = $server->safe_psql('postgres', q{
 	SELECT json_agg(id) FROM (
 		SELECT snowflake_nextvals(10000) AS id
@@ -48,7 +48,7 @@ is( $server->safe_psql('postgres', qq{
 	'10004', 'each comes back as it was');
 like($back, qr/9007199254740991/, 'the greatest among them, which is JavaScript\'s MAX_SAFE_INTEGER');
 
-# What the layout is for: this is what happens to others.
+# The reason for the layout: the IDs of other layouts are changed.
 my $twitter = $server->safe_psql('postgres',
 	"SELECT json_agg(snowflake_encode('2026-11-21', 7, n, 'twitter')) FROM generate_series(1, 100) n");
 ($exact, $back) = through_javascript($twitter);

@@ -71,7 +71,7 @@ $server->safe_psql('postgres', $traps);
 cmp_ok($server->safe_psql('postgres', "SELECT count(*) FROM evil.traps WHERE classid = 'pg_proc'::regclass"), '>', 1000, 'functions are laid as traps');
 cmp_ok($server->safe_psql('postgres', "SELECT count(*) FROM evil.traps WHERE classid = 'pg_operator'::regclass"), '>', 5000, 'and operators');
 
-# A trap works: what uses it is found.
+# A trap works: a call that uses it is found.
 my $found = <<'SQL';
 SELECT pg_describe_object(d.classid, d.objid, d.objsubid) || ' uses ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid)
 FROM pg_depend d JOIN evil.traps t ON t.classid = d.refclassid AND t.oid = d.refobjid
@@ -87,7 +87,8 @@ is($stderr, '', 'CREATE EXTENSION snowflake');
 is($stderr, '', 'CREATE EXTENSION snowflake_registry');
 is($server->safe_psql('postgres', $found), '', 'no object of the extensions uses a trap');
 
-# What is resolved only when it is called has a search_path of its own.
+# Functions whose names are resolved only when they are called have a search_path of
+# their own.
 is($server->safe_psql('postgres', <<'SQL'), '', 'all other functions have a safe search_path');
 SELECT p.oid::regprocedure
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_language l ON l.oid = p.prolang
@@ -97,7 +98,7 @@ WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclas
   AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(p.proconfig, '{}'))
 SQL
 
-# And so they work there, for a superuser with the attacker's search_path.
+# So they work there, for a superuser with the attacker's search_path.
 is($server->safe_psql('postgres', <<'SQL'), "4\n2\nt", 'functions work among traps');
 SET search_path = evil, public;
 CREATE TABLE public.events (id bigint) PARTITION BY RANGE (id);

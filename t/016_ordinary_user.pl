@@ -1,6 +1,6 @@
-# A role without any privilege can use up IDs as fast as the layout has them, and do no more to
-# others: it cannot change a setting for them, keep them from being issued IDs in turn, or cause
-# an ID to be issued twice by how it sets up, ends or loses its sessions.
+# A role without any privilege can use up IDs as fast as the layout has them, and cannot harm others
+# in any other way: it cannot change a setting for them, keep them from being issued IDs in turn, or
+# cause an ID to be issued twice by how it sets up, ends or loses its sessions.
 use strict;
 use warnings;
 
@@ -19,7 +19,7 @@ $server->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE greedy LOGIN;
 
 my @files;
 
-# A session of a role, whose IDs are written as they come.
+# A session of a role, whose IDs are written as they arrive.
 sub as
 {
 	my ($role, $settings, $query, @more) = @_;
@@ -29,8 +29,8 @@ sub as
 			'-c', $settings, '-c', $query ], @more);
 }
 
-# Sessions of the role greedy that are in their statements, of which psql fetches the rows in pieces:
-# by a cursor before 17, later as parts of one result.
+# Sessions of the role greedy that are executing their statements, of which psql fetches the rows in
+# pieces: by a cursor before 17, later as parts of one result.
 my $busy = "FROM pg_stat_activity WHERE usename = 'greedy' AND xact_start IS NOT NULL AND query ~ '^(FETCH|DO|SELECT snowflake_nextval)'";
 
 sub await_greedy
@@ -65,7 +65,7 @@ TEXT
 fails_with($server, "SET ROLE app; SET snowflake.registry = ''", '55P02', qr/cannot be changed/);
 $server->safe_psql('postgres', 'ALTER DATABASE postgres RESET ALL; ALTER ROLE app RESET ALL');
 
-# Sessions that take all IDs, and wait for more forever, do not keep others from some: another
+# Sessions that take all IDs, and wait for more forever, do not keep IDs from others: another
 # session is issued IDs without an error, with the default of max_wait.
 my @greedy = map { as('greedy', 'SET snowflake.max_wait = -1', 'SELECT snowflake_nextval() FROM (SELECT generate_series(1, 1000000000)) AS endless', '2>', '/dev/null') } 1 .. 6;
 await_greedy(6);
@@ -135,8 +135,8 @@ $server->safe_psql('postgres', "SELECT count(pg_terminate_backend(pid, 60000)) F
 $late->finish;
 @greedy = ();
 
-# Sessions are terminated at any point, and new ones started, with all that a session can set
-# that could matter to durability, or to waits and locks.
+# Sessions are terminated at any point, and new ones started, with all settings of a session that
+# could affect durability, waits or locks.
 my $careless = "SET synchronous_commit = off; SET default_transaction_read_only = on; SET default_transaction_isolation = serializable; "
   . "SET lock_timeout = 1; SET statement_timeout = 30; SET snowflake.max_wait = 0; SET client_min_messages = debug5; SET work_mem = 64";
 for (1 .. 20)

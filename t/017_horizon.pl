@@ -1,5 +1,6 @@
-# The horizon, on servers that restart, crash and fail over: a reader that goes up to it reads every row
-# once.  Prepared transactions, several databases, standbys, and sessions that end in any way.
+# The horizon, on servers that restart, crash and fail over: a reader that reads up to it reads
+# every row once.  Prepared transactions, several databases, standbys, and sessions that end in any
+# way.
 use strict;
 use warnings;
 
@@ -60,7 +61,7 @@ sub insert
 	($on // $server)->safe_psql('postgres', "INSERT INTO feed (who) VALUES ('$who')");
 }
 
-# What a reader reads now.
+# The rows that a reader reads now.
 sub reads
 {
 	my ($expected, $name, $on, $database) = @_;
@@ -129,8 +130,8 @@ cmp_ok(horizon(), '>=', $before, 'nor does it go back with a lower machine ID');
 insert('b');
 reads('a b', 'and nothing is missed');
 
-# An ID that was fetched before a restart: what was returned then is not known, but cannot be
-# above where the server has started.
+# An ID that was fetched before a restart: the horizons that were returned then are unknown, but
+# cannot be above the position at which the server has started.
 my $fetched = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
 horizon();
 $server->restart;
@@ -188,7 +189,7 @@ $server->safe_psql('postgres', 'CREATE FUNCTION unsafe() RETURNS bigint LANGUAGE
 my $parallel = (major_version($server) >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on';
 fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute snowflake_nextval\(\) during a parallel operation/);
 
-# The generator moved back by an administrator: the readers' positions have to follow.
+# The generator moved back by an administrator: the readers' positions have to be moved as well.
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 h')");
 reads('', 'a horizon an hour ahead of the clock');
 my ($status, $stdout, $stderr) = $server->psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
@@ -198,8 +199,8 @@ $server->safe_psql('postgres', "UPDATE position SET next = least(next, $floor)")
 insert('back');
 reads('back', 'with the position that the hint names no row is missed');
 
-# A standby has no horizon; a reader there uses that of the primary, when it has replayed what
-# the primary had written.
+# A standby has no horizon; a reader there uses that of the primary, when it has replayed the WAL
+# that the primary had written.
 $server->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($server, 'backup', has_streaming => 1);
@@ -234,8 +235,9 @@ cmp_ok(horizon($standby), '>=', $before, 'the horizon does not go back');
 $standby->safe_psql('postgres', "COMMIT PREPARED 'promoted'");
 reads('a b p', 'then it reads all', $standby);
 
-# A batch outlives its transaction.  A reader that has come in between, and cannot know of it, makes the
-# next transaction give it up.  (In ticks of a second, so that the batch does not end with its tick.)
+# The rest of a batch after the end of its transaction.  A reader that has returned a horizon in
+# between had no record of the batch, so the next transaction drops it.  (In ticks of a second, so
+# that the batch does not end with its tick.)
 restart_with_layout($standby, 'epoch=2010-01-01 tick=1s timestamp=33 machine=10 sequence=20');
 $standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
 $session = $standby->background_psql('postgres');
@@ -264,7 +266,7 @@ for my $layout ('mastodon', 'epoch=2010-01-01 tick=1ms timestamp=41 machine=10')
 restart_with_layout($standby, 'twitter');
 $standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
 
-# A transaction takes as many IDs as the one before has used, whatever readers do.
+# A transaction takes as many IDs as the previous one has used, whatever readers do.
 $standby->safe_psql('postgres', <<'SQL');
 CREATE PROCEDURE draw_and_poll(transactions integer) LANGUAGE plpgsql AS $$
 DECLARE
@@ -283,8 +285,8 @@ my $before_polls = $standby->safe_psql('postgres', $allocated);
 $standby->safe_psql('postgres', 'CALL draw_and_poll(1000)');
 cmp_ok($standby->safe_psql('postgres', $allocated) - $before_polls, '<=', 1100, 'between polls a transaction of one ID takes one');
 
-# A reader without a pause beside a session without one, whose slot is so cleared at any moment of
-# the reading.
+# A reader without a pause beside a session without one, so that its slot is cleared at any moment
+# of the reading.
 $standby->safe_psql('postgres', <<'SQL');
 CREATE PROCEDURE draw_without_pause(transactions integer) LANGUAGE plpgsql AS $$
 BEGIN

@@ -20,7 +20,7 @@ my $outcomes = 'SELECT count(*) FROM outcomes WHERE';
 
 $server->safe_psql('postgres', slurp_file("$queries/schema.sql"));
 
-# In parts, so that one has no trouble with memory or time limits.
+# In parts, so that no part exceeds limits of memory or time.
 my $part = 1000;
 my @differences;
 for (my $done = 0; $done < $count; $done += $part)
@@ -35,7 +35,7 @@ for (my $done = 0; $done < $count; $done += $part)
 is(join("\n", @differences), '', "the same rows, $count queries from seed $seed");
 is($server->safe_psql('postgres', "$outcomes same"), $count, 'all were compared');
 
-# Most of them are queries that say something.
+# Most of them are meaningful queries, without errors.
 cmp_ok($server->safe_psql('postgres', "$outcomes rewritten"), '>', $count * 0.6, 'most have another plan with pushdown');
 cmp_ok($server->safe_psql('postgres', "$outcomes rows > 0"), '>', $count * 0.5, 'most have rows');
 cmp_ok($server->safe_psql('postgres', "$outcomes failed IS NOT NULL"), '<', $count * 0.02, 'few raise errors');

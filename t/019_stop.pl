@@ -1,5 +1,5 @@
-# A session that is terminated returns what is reserved: after a stop of the server the next ID needs no
-# wait.  And no ID is issued twice if sessions are terminated while others issue IDs, and the
+# A session that is terminated returns the reservation: after a stop of the server the next ID needs
+# no wait.  And no ID is issued twice if sessions are terminated while others issue IDs, and the
 # server crashes or is stopped then.
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ use TestClock;
 my $clock = TestClock->new;
 my $server = $clock->server('main', "snowflake.max_wait = '50ms'\nsnowflake.max_ahead = '10ms'\nsnowflake.sequence_range = '0-255'");
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-$clock->step(2);    # what CREATE EXTENSION or the start has reserved has passed
+$clock->step(2);    # the time that CREATE EXTENSION or the start has reserved has passed
 
 # While the clock stands still, a call succeeds only if the next ID is at most max_ahead ahead of it.
 my $now = $clock->freeze;
@@ -41,7 +41,7 @@ $server->stop('fast');
 $clock->start($server);
 fails_with($server, 'SELECT snowflake_nextval()', '53400');
 
-# What is returned is reserved again before an ID is issued, and a crash leaves that.
+# The returned time is reserved again before an ID is issued, and a crash leaves that reservation.
 $clock->freeze($now + 20);
 $session = $server->background_psql('postgres');
 $session->query('SELECT snowflake_nextval()');

@@ -1,6 +1,7 @@
-# The extension in a schema of its own that is in no search_path: what the documentation shows, with the name of the
-# schema before that of each function, run by a role without privileges; an update of the extension, dump and
-# restore, and logical replication.  (With the schema in the search_path: script/test regress.)
+# The extension in a schema of its own that is in no search_path: the statements of the
+# documentation, with the name of the schema before that of each function, run by a role without
+# privileges; an update of the extension, dump and restore, and logical replication.  (With the
+# schema in the search_path: script/test regress.)
 use strict;
 use warnings;
 
@@ -125,7 +126,7 @@ is(value(q{
 		COMMIT}), "\n1\n1", 'the horizon');
 is($server->safe_psql('postgres', 'SELECT count(*) FROM snowflake.pg_stat_snowflake WHERE ids_allocated > 0'), '2', 'pg_stat_snowflake');
 
-# Dump and restore, the second time over what is there.
+# Dump and restore, the second time over the existing objects.
 my $dump = "$scratch/dump";
 my $state = q{
 	SELECT (SELECT array_agg(id ORDER BY id) FROM orders), (SELECT array_agg(created_at ORDER BY id) FROM orders), (SELECT array_agg(event ORDER BY id) FROM orders);
@@ -134,7 +135,8 @@ my $state = q{
 	SELECT oid::regclass::text, pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition AND relkind = 'r' ORDER BY 1;
 	SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger ORDER BY 1;
 	SELECT extname, extversion, extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake'};
-# A dump of partitioned tables with keys is none for --clean: PostgreSQL does not drop the constraints of partitions.
+# A dump of partitioned tables with keys cannot be restored with --clean: PostgreSQL does not drop
+# the constraints of partitions.
 for ([ 'restored' ], [ 'cleaned', '-T', 'clicks*', '-T', 'stops*' ])
 {
 	my ($database, @without) = @$_;

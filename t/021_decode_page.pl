@@ -1,5 +1,6 @@
-# The arithmetic of docs/decode.html, and what the extension computes: fields, times, boundaries and texts of random IDs in
-# presets and other layouts, IDs of random times, and the errors of definitions.
+# The arithmetic of docs/decode.html, compared with the extension: fields, times, boundaries and
+# texts of random IDs in presets and other layouts, IDs of random times, and the errors of
+# definitions.
 use strict;
 use warnings;
 
@@ -18,7 +19,7 @@ my $server = snowflake_server('server', 'snowflake.machine_id = 7');
 my ($page) = slurp_file("$FindBin::RealBin/../docs/decode.html") =~ m{<script id="arithmetic">(.*?)</script>}s;
 my $script = "$PostgreSQL::Test::Utils::tmp_check/decode_page.js";
 
-# What a program that has the page's arithmetic prints for the rows of a query, a JSON array each.
+# The output of a program with the page's arithmetic for the rows of a query, a JSON array each.
 sub in_page
 {
 	my ($function, $rows) = @_;
@@ -38,7 +39,7 @@ sub in_page
 	return $output =~ s/\n\z//r;
 }
 
-# The rows of a query, as the arguments of a function of the page and as what it is to return.
+# The rows of a query, as the arguments of a function of the page and its expected result.
 sub compare
 {
 	my ($name, $function, $query, $count) = @_;

@@ -21,7 +21,7 @@ $server->backup('copy');
 
 my %seen;
 
-# IDs of one session of a server are new, true to the clock, and of a phase.
+# IDs of one session of a server are new, agree with the clock, and are of one phase.
 sub issues
 {
 	my ($from, $phase, $name) = @_;
@@ -48,7 +48,7 @@ sub snapshot { return $server->safe_psql('postgres', "SELECT $_[0] FROM sno_snap
 issues($server, 'f', 'at first');
 is(snapshot('partition, sequence_min, sequence_max, wall_safe IS NULL, drifts'), '77|0|65535|t|0', 'its state');
 
-# What the server had reserved before a crash, a second, is no step back: it is waited for.
+# The reservation from before a crash, a second, does not count as a step back: callers wait.
 $clock->freeze;
 crash($server);
 $clock->start($server);
@@ -74,7 +74,7 @@ $clock->set(500);
 issues($server, 'f', 'a step back that is not as far');
 is(snapshot('drifts'), '2', 'is the second change of phase');
 
-# A crash keeps the phase and what was used.
+# A crash keeps the phase and the used positions.
 crash($server);
 $clock->set(505);
 $clock->start($server);
@@ -109,8 +109,8 @@ is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 't
 $its_clock->set(2);
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'continues when it is corrected');
 
-# The end of the timestamp bits: a floor there is waited for, also if the origin rounds it up
-# to the end, and a clock that is past it is an error.
+# The end of the timestamp bits: callers wait for a floor there, also if the origin rounds it up to
+# the end, and a clock that is past it is an error.
 $wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
 fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
 $wrong->stop;
@@ -205,7 +205,7 @@ my @shared = map { snowflake_server("half$_", 'snowflake.sno_partition = 9', "sn
 is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * ' . $_ . ', max(sno_sequence(id)) < 32768 + 32768 * ' . $_ .
 	', count(DISTINCT id) FROM (SELECT sno_nextvals(500000, 0) AS id) i'), 't|t|500000', "half $_ of a partition") for 0, 1;
 
-# A generator at its limit is not one whose clock has stepped back.
+# A generator at its limit is not mistaken for one whose clock has stepped back.
 my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-63'", 'snowflake.max_wait = -1');
 is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or(sno_tick_tock(id)) FROM (SELECT sno_nextvals(30000, 0) AS id) i'), '30000|f',
 	'all the IDs of a narrow range');

@@ -1,6 +1,6 @@
 # The registry of machine IDs under load: leases of one machine ID that different servers hold never
-# overlap, while 40 sessions claim, renew, release and vanish, with clocks that are off; and what
-# transactions see of each other.
+# overlap, while 40 sessions claim, renew, release and vanish, with clocks that are off; and the
+# effects of concurrent transactions on each other.
 use strict;
 use warnings;
 
@@ -21,8 +21,8 @@ $registry->safe_psql('busy', 'CREATE EXTENSION snowflake_registry; SELECT snowfl
 
 #
 # Load.  Some sessions roll back after they have read an answer; most have clocks that are off
-# by seconds, some by almost an hour, and some by more.  A lease is what a token was granted
-# until it is released.
+# by seconds, some by almost an hour, and some by more.  A lease comprises all that a token was
+# granted until its release.
 #
 my $calls = 60;
 
@@ -134,7 +134,7 @@ sub claim_of
 }
 
 # Two claims of a machine ID by tokens that end with 1 and 2, of which the first one ends
-# its transaction when the second one waits for it.  Returns what they were granted.
+# its transaction when the second one waits for it.  Returns the leases that they were granted.
 sub race
 {
 	my ($tokens, $end) = @_;

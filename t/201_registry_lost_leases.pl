@@ -38,7 +38,7 @@ command_ok(
 is($one->safe_psql('plain', 'SELECT count(*) FROM pg_extension'), '1', 'which is no extension');
 $one->safe_psql($_, 'SELECT snowflake_registry.declare_first()') for 'registry', 'plain';
 
-# What a registry remembers after each of the losses.
+# The data that a registry still has after each of the losses.
 sub grant_first
 {
 	my ($registry) = @_;
@@ -47,9 +47,9 @@ sub grant_first
 	is($registry->claim('lapsed', '1 us'), '', "$registry->{database}: one claims, and its lease ends");
 }
 
-# What it loses: a renewal; a lease that was released, its next holder, and another lease of its
-# former holder; a machine ID whose lease had ended, and which was granted to another holder; and
-# claims, of which one holder does not call again.
+# The data that it loses: a renewal; a lease that was released, its next holder, and another lease
+# of its former holder; a machine ID whose lease had ended, and which was granted to another holder;
+# and claims, of which one holder does not call again.
 sub grant_more
 {
 	my ($registry) = @_;
@@ -65,7 +65,7 @@ my @holders = ('renewed', 'moved', 'second', 'third', 'new');
 
 my $no_new_lease = qr/^the registry (?:was moved or restored|is new, and snowflake_registry\.declare_first\(\) was not called): no new lease begins before/;
 
-# The registry only renews; if a holder is named, from when that one has called.
+# The registry only renews; if a holder is named, from its call on.
 sub only_renews
 {
 	my ($registry, $name, $first) = @_;
@@ -130,8 +130,8 @@ my @lossy = (
 only_renews($lossy[0], 'restored from a dump');
 only_renews($lossy[1], 'restored from a dump, no extension');
 
-# Also before the first checkpoint, which tells the control file of the timeline.  In 19 a promotion
-# waits for the checkpointer, so there it cannot be kept from that.
+# Also before the first checkpoint, which writes the timeline to the control file.  In 19 a
+# promotion waits for the checkpointer, so the checkpoint cannot be prevented there.
 $clock->start($promoted);
 my $checkpointer = $promoted->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
 kill 'STOP', $checkpointer if major_version($promoted) < 19;

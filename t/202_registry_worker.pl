@@ -69,13 +69,13 @@ ok($fleet->issues($server), 'a server that was restarted issues IDs');
 is($fleet->machine_id($server), '0', 'with the same machine ID');
 is($registry->safe_psql('postgres', 'SELECT count(*) FROM snowflake_registry.machines'), '1', 'which was released');
 
-# The registry worker is told to end, and the server is not: it claims again.
+# The registry worker is terminated, and the server is not: the worker claims again.
 $fleet->restart_registry_worker($server);
 $fleet->wait_for_state($server, 'held');
 $fleet->begins_to_issue($server, 'a registry worker that was ended is started again');
 
 # The same twice, without an answer in between.  A session that exists when the machine ID is
-# released says so; a registry that was out of reach is not asked any more.
+# released reports this; a registry that was not reached is not asked any more.
 $log = -s $server->logfile;
 $registry->stop;
 my $seen = '';
@@ -117,8 +117,8 @@ crash_process($long);
 is($fleet->leased($long, 'machine_id, lease_from, lease_until'), $before, 'the lease is kept over it');
 ok($fleet->issues($long), 'and IDs are issued without the registry');
 
-# The short lease ends while a session issues IDs: the clock of the server stands still shortly
-# before the end until the session was issued an ID there.
+# A short lease ends while a session issues IDs: the clock of the server is stopped shortly before
+# the end, until the session has been issued an ID at that time.
 my $almost = $fleet->leased($server, 'extract(epoch FROM lease_until)') - 0.05;
 $main_clock->freeze($almost);
 my $inserter = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c',
@@ -141,8 +141,8 @@ $fleet->begins_to_issue($server, 'when the registry is back, IDs are issued agai
 $fleet->wait_for_state($long, 'held');
 is($fleet->leased($long, 'machine_id, lease_from'), ($before =~ s/\|[^|]*$//r), 'the long lease continues');
 
-# A generator that was not used since such a crash has no record of what it had issued before:
-# then nothing is released.
+# A generator that was not used since such a crash has no record of the IDs that it had issued
+# before: then nothing is released.
 crash_process($long);
 $fleet->wait_for_state($long, 'held');
 $long->stop;
@@ -159,7 +159,7 @@ is($fleet->machine_id($long), '3', 'with another machine ID');
 is(held(2), 'held', 'the previous one is not granted again');
 $registry->safe_psql('postgres', "SELECT snowflake_registry.declare_dead(1, '2020-01-01'), snowflake_registry.declare_dead(2, '2020-01-01')");
 
-# snowflake.machine_id and a registry: that one, but leased.
+# snowflake.machine_id and a registry: that machine ID is leased.
 my $fixed = $fleet->server('fixed', lines => [ 'snowflake.machine_id = 77', 'snowflake.registry_lease = 30' ]);
 ok($fleet->issues($fixed), 'a server with a machine ID issues IDs');
 is($fleet->machine_id($fixed), '77', 'with that one');
@@ -183,7 +183,7 @@ configure($fixed, 'snowflake.registry_lease', 0);
 ok($fixed->poll_query_until('postgres', "SELECT lease_until BETWEEN now() + interval '35 s' AND now() + interval '65 s' FROM pg_stat_snowflake LIMIT 1"),
 	'else for a minute');
 
-# A lease counts when it is committed, not when the registry's answer is read.
+# A lease is valid when it is committed, not when the registry's answer is read.
 $registry->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE E'not\n\tcommitted \xe9'; END $$;
 CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON snowflake_registry.machine DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();
@@ -192,15 +192,15 @@ my $uncommitted = $fleet->server('uncommitted');
 $fleet->wait_for_state($uncommitted, 'refused');
 is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not  committed ?', 'an answer whose commit fails is none, and its message is plain text');
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
-# An answer that is late is none either.
+# An answer that is too late is ignored as well.
 $registry->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$');
 ok($uncommitted->poll_query_until('postgres', "SELECT (registry_state, last_error) = ('unreachable', 'the registry did not answer in time') FROM pg_stat_snowflake LIMIT 1"),
 	'an answer that is late');
 $registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
 $fleet->begins_to_issue($uncommitted, 'one that is committed is one');
 
-# A session waits for the first answer, for as long as it may.  The registry lets no client in, and the
-# registry worker waits for that.
+# A session waits for the first answer, at most for snowflake.max_wait.  The registry accepts no
+# client, and the registry worker waits.
 pause_postmaster($registry);
 my $first = $fleet->server('first',
 	lines => [ "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=postgres connect_timeout=600'" ]);
@@ -242,8 +242,8 @@ $fleet->wait_for_state($undeclared, 'held');
 is($undeclared->psql('postgres', $nextval), 0, 'a server leases from a registry that is declared the first one');
 $undeclared->stop;
 
-# The machine ID changes to a smaller one in the middle of a tick, and of a session: its IDs
-# increase all the same.
+# The machine ID changes to a smaller one in the middle of a tick, and of a session: its IDs still
+# increase.
 my $another = "'00000000-0000-0000-0000-000000000001', '%s', 10, NULL, '1 min', clock_timestamp(), '', 0";
 my $ticks = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=20';
 $registry->safe_psql('postgres', 'CREATE DATABASE slow');
@@ -326,7 +326,7 @@ is($alone->safe_psql('postgres', 'SELECT snowflake_server_machine_id() IS NULL')
 fails_with($alone, 'SELECT sno_at(now(), 0)', '55000', qr/no sno ID can be issued: the registry has not answered yet/);
 $alone->stop;
 
-# A machine ID that is no partition.
+# A machine ID that is not a valid partition.
 $registry->safe_psql('postgres', 'CREATE DATABASE wide');
 $fleet->make_registry('wide');
 my $wide = $fleet->server('wide', lines => [ 'snowflake.machine_id = 65536',
@@ -361,7 +361,7 @@ log_matches($fixed, $log, qr/invalid value for parameter "snowflake\.registry"/,
 # The floor cannot be set before the lease.
 fails_with($server, "SELECT snowflake_set_floor('2020-01-01')", '22023', qr/must not be before the lease of this server/);
 
-# The connection string, which can contain a password, is not shown to all.
+# The connection string, which can contain a password, is not shown to all roles.
 $server->safe_psql('postgres', 'CREATE ROLE ordinary');
 fails_with($server, 'SET ROLE ordinary; SHOW snowflake.registry', '42501', qr/snowflake\.registry/);
 

@@ -1,8 +1,7 @@
-# Servers that lease their machine IDs from one registry, while things go wrong by which other
-# schemes repeat IDs: a data directory is copied, a standby is promoted beside
-# its old primary, clocks are an hour wrong, a machine ID goes from server to server,
-# the registry is away.  Sessions on all servers issue IDs of both kinds meanwhile, and
-# every ID is compared with all others.
+# Servers that lease their machine IDs from one registry, under faults that make other schemes
+# repeat IDs: a data directory is copied, a standby is promoted beside its old primary, clocks are
+# an hour wrong, a machine ID goes from server to server, the registry is away.  Sessions on all
+# servers issue IDs of both kinds meanwhile, and every ID is compared with all others.
 use strict;
 use warnings;
 

@@ -15,12 +15,12 @@ use SnowflakeTest;
 use Test::More;
 use TestClock;
 
-# One clock for all servers, so that leases last as long as this test wants, on however slow a
+# One clock for all servers, so that leases last as long as this test requires, even on a slow
 # machine.
 my $clock = TestClock->new;
 my $lease = 120;    # s
 
-# All places where the registry will be: a list of hosts.
+# All hosts on which the registry will be, as a list.
 my $fleet = Fleet->new($clock);
 my $registry = $fleet->registry;
 my $promoted = $fleet->failover_to('promoted');
@@ -81,8 +81,8 @@ sub lose
 	push @all, $server;
 }
 
-# Restored from the backup, with recovery to its end: a new timeline.  Before, servers look for
-# a registry that is away.
+# Restored from the backup, with recovery to its end: a new timeline.  Before that, the servers try
+# to reach a registry that is away.
 lose('restored', sub {
 	$registry->stop;
 	$_->reload for @all;
@@ -90,8 +90,8 @@ lose('restored', sub {
 	$registry = $fleet->restored($registry, 'backup', 'restored', recovery => 1);
 });
 
-# Files put back, on the same timeline: nothing shows what was lost until a server calls that
-# has a later lease, and so no new server may call before.
+# Files put back, on the same timeline: the loss is not visible until a server with a later lease
+# calls, and so no new server may call before that.
 my $fenced = $registry->safe_psql('postgres', 'SELECT grace_lease_number FROM snowflake_registry.config');
 $registry->backup('files');
 push @all, $fleet->server('known', @lease);

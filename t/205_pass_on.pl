@@ -34,7 +34,7 @@ for my $server (@servers)
 }
 
 # A registry worker that is terminated releases its machine ID, and is started again a second
-# later.  The first one to claim has the smallest one, so that they go round.
+# later.  The first server that claims gets the smallest machine ID, so that the machine IDs rotate.
 my $passed = 0;
 for my $round (1 .. 12)
 {

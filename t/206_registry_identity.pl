@@ -1,5 +1,5 @@
-# A server leases from one registry until an administrator lets it lease from another: if some
-# servers leased from one and some from another, two could have the same machine ID.
+# A server leases from one registry until an administrator accepts another one: if some servers
+# leased from one and some from another, two could have the same machine ID.
 use strict;
 use warnings;
 
@@ -74,7 +74,7 @@ ok(!$fleet->issues($first), 'and no ID is issued');
 is($registry->safe_psql('other', 'SELECT held, grace_until, last_lease_number FROM snowflake_registry.status'), '0||0',
 	'it is asked for nothing');
 
-# So it is after a crash, on a standby and in a restored backup.
+# The same holds after a crash, on a standby and in a restored backup.
 crash($first);
 $first->start;
 $fleet->wait_for_state($first, 'refused');

@@ -1,5 +1,5 @@
 # A registry that is away or does not answer: a stop of a server does not wait for it, another
-# host is asked, and calls that fail let the server ask again soon.
+# host is asked, and failing calls make the server ask again soon.
 use strict;
 use warnings;
 
@@ -18,7 +18,7 @@ my $fleet = Fleet->new;
 my $registry = $fleet->registry;
 $registry->safe_psql('postgres', "SELECT snowflake_registry.configure(max_lease => '1 day')");
 
-# A host that is no server: what listens there, on a socket in a directory of its own.
+# A host that is not a server: a listener on a socket in a directory of its own.
 sub listen_at
 {
 	my ($directory) = @_;
@@ -56,7 +56,7 @@ for ([ 'connect_timeout=soon', 'invalid integer value "soon" for connection opti
 	$third->stop;
 }
 
-# A registry that hangs when the server is to give its lease back: the server stops nevertheless.
+# A registry that does not answer when the server releases its lease: the server stops nevertheless.
 my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $registry->host) ]);
 $fleet->begins_to_issue($holder, 'a server that holds a lease issues IDs');
 my $machine_id = $fleet->machine_id($holder);
@@ -72,8 +72,8 @@ pass('also while the registry worker waits for a connection');
 resume_postmaster($registry);
 is($registry->safe_psql('postgres', "SELECT state FROM snowflake_registry.machines WHERE machine_id = $machine_id"), 'held', 'the lease runs out by itself');
 
-# A server that is told to stop while it asks for a renewal does not sleep until it would ask again
-# (ten seconds at most, which would be more than a stop may take here).
+# A server that is stopped while it requests a renewal does not sleep until its next request (ten
+# seconds at most, which would be more than a stop may take here).
 my $before = PostgreSQL::Test::Utils::tempdir_short();
 my $renewing = $fleet->server('renewing', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $before, $registry->host) ]);
 $fleet->begins_to_issue($renewing, 'a server whose first host does not exist issues IDs');
@@ -86,8 +86,8 @@ my $asked = $door->accept;
 }
 close $_ for $asked, $door;
 
-# Calls that fail let the server ask again once a second, however long it has not reached the
-# registry.  Otherwise, twelve attempts would take more than four minutes.
+# Failing calls make the server ask again once a second, even if it has not reached the registry for
+# a long time.  Otherwise, twelve attempts would take more than four minutes.
 my $away = PostgreSQL::Test::Utils::tempdir_short();
 my $gate = listen_at($away);
 $gate->blocking(0);

@@ -50,7 +50,7 @@ command_ok(
 		'--socketdir', $new->host, '--old-port', $old->port, '--new-port', $new->port ],
 	'pg_upgrade');
 
-# Without the origin no IDs are issued; a new one has no record of the past.
+# Without the origin no IDs are issued; a new one has no record of earlier IDs.
 $clock->set(-3600);
 $clock->start($new);
 fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the origin of Snowflake IDs is missing/,

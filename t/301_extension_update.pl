@@ -110,7 +110,7 @@ is($server->safe_psql('defaults', $privileges), "snowflake_nextval|$owner|$acl\n
 is($server->safe_psql('defaults', q{SELECT count(*), count(DISTINCT refobjid) FROM pg_shdepend WHERE objid = 'snowflake_id()'::regprocedure AND deptype = 'a'}),
 	'1|1', 'and each role in them is noted once');
 
-# The library says of which release it is, and the SQL of which version.
+# The library reports its release, and the SQL its version.
 like($server->safe_psql('used', 'SELECT snowflake_version(), extversion FROM pg_extension WHERE extname = \'snowflake\''),
 	qr/^(\d+\.\d+)\.\d+\|\1$/, 'the release of the library, and the version of the SQL');
 

@@ -1,4 +1,4 @@
-# What the tests' own library promises: a test that bails out ends no other test, writers end
+# The guarantees of the tests' own library: a test that bails out ends no other test, writers end
 # when their files are gone, a release candidate counts as its version, and
 # SNOWFLAKE_TEST_SCALE lowers amounts, but not without being set.
 use strict;

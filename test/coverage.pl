@@ -1,4 +1,4 @@
-# Prints what lcov has found: coverage.pl DATA DIRECTORY REASONS
+# Prints the results of lcov: coverage.pl DATA DIRECTORY REASONS
 #
 # REASONS has a line "file: text of a line :: reason" for each line that no test executes; the
 # text is that of the line, without the white space around it.

@@ -4,10 +4,10 @@
 # Packages: ruby-activerecord ruby-pg
 # Not in script/test: Ruby and its libraries are large.
 #
-# The default is snowflake_id().  ActiveRecord takes any default with "nextval" in it for one
+# The default is snowflake_id().  ActiveRecord treats any default that contains "nextval" as one
 # with a sequence, which its fixtures then try to set.
 #
-# Connects as PGHOST and so on say, to a database where the extension is created.
+# Connects as PGHOST and similar variables specify, to a database with the extension.
 require "active_record"
 require "active_record/fixtures"
 require "stringio"
@@ -87,7 +87,7 @@ ActiveRecord::Base.establish_connection(adapter: "postgresql", database: ENV.fet
 check tables.map { |table| default_of(table) } == defaults, "defaults after structure.sql"
 
 # Keys of fixtures are computed from their names.  After loading them, ActiveRecord sets the sequence of the
-# key, and takes a default with "nextval" in it for one that has a sequence.
+# key, and treats a default that contains "nextval" as one that has a sequence.
 def load_fixture(table)
   Dir.mktmpdir do |directory|
     File.write(File.join(directory, "#{table}.yml"), "ada:\n  customer: Ada\n")

@@ -8,7 +8,7 @@ INSERT and asks for it by RETURNING, as with a sequence.  Migrations, foreign ke
 admin treat it as any automatic key.  The migration that creates the extension is
 django.contrib.postgres.operations.CreateExtension("snowflake"), before the first table.
 
-Connects as PGHOST and so on say, to a database where the extension is created.  (It is one
+Connects as PGHOST and similar variables specify, to a database with the extension.  (It is one
 file, so it does by hand what settings.py and manage.py do in a project.)
 """
 import io
@@ -132,7 +132,7 @@ with open(os.path.join(project.name, "orders.json"), "w") as fixture:
 manage("loaddata", os.path.join(project.name, "orders.json"))
 assert Order.objects.create(customer="Bob").id > lines[-1].id
 
-# inspectdb takes the key for an automatic one, since "nextval" is in its default.
+# inspectdb treats the key as an automatic one, since "nextval" is in its default.
 assert "id = models.BigAutoField(primary_key=True)" in manage("inspectdb", "shop_order")
 with connection.cursor() as cursor:
     cursor.execute("CREATE TABLE shop_other (id bigint PRIMARY KEY DEFAULT snowflake_id())")

@@ -4,10 +4,10 @@
 // Packages: php-cli php-pgsql php-doctrine-orm
 // Not in script/test: PHP is large.
 //
-// With strategy CUSTOM, Doctrine asks the generator for the ID when an object is persisted.  AUTO,
-// IDENTITY and SEQUENCE are for sequences: Doctrine would make one, and read from it.
+// With strategy CUSTOM, Doctrine requests the ID from the generator when an object is persisted.
+// AUTO, IDENTITY and SEQUENCE are for sequences: Doctrine would create one, and read from it.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 require "/usr/share/php/Doctrine/ORM/autoload.php";
 
 use Doctrine\DBAL\DriverManager;
@@ -79,7 +79,8 @@ $tool = new SchemaTool($manager);
 $orders = [$manager->getClassMetadata(Order::class)];
 $others = [$manager->getClassMetadata(Other::class)];
 
-// The schema tool creates the default that the options name, then finds no difference, and replaces another default.
+// The schema tool creates the default in the options, then finds no difference, and replaces a
+// different default.
 $tool->createSchema($orders);
 $default = "SELECT column_default FROM information_schema.columns WHERE column_name = 'id' AND table_name = ?";
 check($connection->fetchOne($default, ["orders"]) === "snowflake_id()", "the default of the table");
@@ -120,7 +121,7 @@ $update = $tool->getUpdateSchemaSql([...$orders, ...$others]);
 echo implode("\n", $update), "\n";
 check(preg_grep("/nextval|IDENTITY/", $update) !== [], "the update makes a sequence");
 
-// ... and asks for its last value.
+// ... and reads its last value.
 try {
     $manager->persist(order(Other::class, "Ada"));
     $manager->flush();

@@ -4,11 +4,11 @@
 // Not in script/test: it installs 430 MB with the other tools for JavaScript.
 // Needs Node.js 20.
 //
-// drizzle-kit takes all views of the schema "public" for its own, and so those of the extension if it
-// is there.  So the extension has a schema of its own, which is not in search_path.  The tables are
-// in drizzle/schema.mjs, the configuration of drizzle-kit is drizzle/config.mjs.
+// drizzle-kit manages all views of the schema "public", and so those of the extension if it is in
+// that schema.  So the extension has a schema of its own, which is not in search_path.  The tables
+// are in drizzle/schema.mjs, the configuration of drizzle-kit is drizzle/config.mjs.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";

@@ -4,10 +4,11 @@
 // Not in script/test: a JDK is large.
 //
 // With IDENTITY, Hibernate leaves the key out of INSERT and reads it from getGeneratedKeys(), and so
-// sends each INSERT by itself.  With the generator below it asks for the ID first, and batches.
-// Both work with a table made by SQL.  The schema tools make a table with a sequence for IDENTITY.
+// sends each INSERT by itself.  With the generator below it requests the ID first, and batches the
+// INSERTs.  Both work with a table that was created by SQL.  For IDENTITY the schema tools create a
+// table with a sequence.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 // The jars of these packages are in /usr/share/java.
 import java.io.Serializable;
 import java.sql.Connection;
@@ -46,8 +47,8 @@ class OrdersHibernate {
         insertByGenerator();
     }
 
-    // The schema that Hibernate makes has a sequence for IDENTITY, whatever columnDefinition says, which is
-    // the trap.  The schema update leaves the defaults of existing tables as they are.
+    // The trap: the schema that Hibernate creates has a sequence for IDENTITY, whatever
+    // columnDefinition says.  The schema update leaves the defaults of existing tables as they are.
     static void makeTheTables(Configuration configuration) {
         new SchemaExport(configuration).create(false, true);
         check(defaultOf("orders").equals("nextval('orders_id_seq'::regclass)"), "IDENTITY makes a sequence");
@@ -111,7 +112,7 @@ class OrdersHibernate {
         session.close();
     }
 
-    // A server may have no TCP: a PGHOST that is a directory has its socket.
+    // A server may not listen on TCP: if PGHOST is a directory, it contains the socket.
     static Configuration configuration() {
         String host = environment("PGHOST", "localhost"), port = environment("PGPORT", "5432");
         Configuration configuration = new Configuration()

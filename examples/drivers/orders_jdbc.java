@@ -6,7 +6,7 @@
 // The ID is a long.  Name the column whose value is wanted, as below: with
 // Statement.RETURN_GENERATED_KEYS the driver returns all columns, and the first need not be the key.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 // The jars of these packages are in /usr/share/java.
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -85,7 +85,7 @@ class OrdersJdbc {
             .equals("t"), "IDs are in the order of the rows");
     }
 
-    // The driver takes "nextval" in a default for a sequence.
+    // The driver treats a default that contains "nextval" as a sequence.
     static void readMetadata() throws SQLException {
         for (String table : new String[] {"orders", "others"}) {
             ResultSet column = connection.getMetaData().getColumns(null, "public", table, "id");
@@ -108,7 +108,7 @@ class OrdersJdbc {
         check(keys.getLong("id") > 1L << 60, "the key is found by its name");
     }
 
-    // A server may have no TCP: a PGHOST that is a directory has its socket.
+    // A server may not listen on TCP: if PGHOST is a directory, it contains the socket.
     static Connection connect(boolean rewrite) throws SQLException {
         String host = environment("PGHOST", "localhost"), port = environment("PGPORT", "5432");
         Properties properties = new Properties();

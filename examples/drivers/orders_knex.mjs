@@ -2,7 +2,7 @@
 //
 // Packages: nodejs npm
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import Knex from "knex";
 
@@ -56,7 +56,8 @@ await assert.rejects(knex("orders").insert({ id: null, item: "a shelf" }), { cod
 // A default as text.
 assert.match(knex.schema.createTable("quoted", (table) => table.bigInteger("id").defaultTo("snowflake_nextval()")).toString(), /default 'snowflake_nextval\(\)'/);
 
-// The trap: .alter() sets a column to what is said there, and drops a default that is not said again.
+// The trap: .alter() sets a column to the new definition, and drops a default that is not repeated
+// there.
 await knex.schema.alterTable("orders", (table) => table.bigInteger("id").alter({ alterNullable: false }));
 assert.equal(await columnDefault("orders"), null);
 await knex.schema.alterTable("orders", (table) => table.bigInteger("id").defaultTo(knex.raw("snowflake_nextval()")).alter({ alterNullable: false }));

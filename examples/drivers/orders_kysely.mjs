@@ -5,9 +5,10 @@
 //
 // In TypeScript, the table is declared as
 //     interface Database { orders: { id: Generated<string>; item: string } }
-// where Generated says that INSERT can leave the key out, and string is what node-postgres gives.
+// where Generated says that INSERT can leave the key out, and string is the type that node-postgres
+// returns.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import { Kysely, Migrator, PostgresDialect, sql } from "kysely";
 import pg from "pg";
@@ -44,7 +45,7 @@ const batch = await db.insertInto("orders").values([{ item: "a chair" }, { item:
 assert.deepEqual(batch.map((row) => row.item), ["a chair", "a bed", "a desk"]);
 assert.deepEqual(batch.map((row) => row.id), batch.map((row) => row.id).sort());
 
-// The traps: without returning() there is no key, as insertId is of MySQL ...
+// The traps: without returning() there is no key, since insertId is for MySQL ...
 assert.equal((await db.insertInto("orders").values({ item: "a shelf" }).executeTakeFirstOrThrow()).insertId, undefined);
 
 // ... and a default as text is quoted.

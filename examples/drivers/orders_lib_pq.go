@@ -5,7 +5,7 @@
 //
 // An ID is an int64.  LastInsertId() is an error with this driver: use RETURNING.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 package main
 
 import (

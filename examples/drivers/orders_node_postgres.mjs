@@ -3,10 +3,10 @@
 // Packages: nodejs npm
 //
 // A JavaScript number holds 53 bits, and so no ID of the layout "twitter" (the layout
-// "javascript" has IDs that it holds).  node-postgres gives a bigint as a string, which
-// loses nothing.  Before this runs, `npm ci` in this directory installs node-postgres.
+// "javascript" has IDs that it holds).  node-postgres returns a bigint as a string, which is exact.
+// Before this runs, `npm ci` in this directory installs node-postgres.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import pg from "pg";
 
@@ -21,14 +21,14 @@ console.log(`order ${id}`);
 assert.equal(typeof id, "string");
 assert.ok(BigInt(id) > 2n ** 60n);
 
-// What goes wrong with a number: the last digits.
+// With a number the last digits are wrong.
 assert.ok(!Number.isSafeInteger(Number(id)));
 
 // IDs of the layout "javascript" are numbers that hold them exactly.
 const short = (await client.query("SELECT snowflake_encode('2089-09-06', 31, 127, 'javascript') AS id")).rows[0].id;
 assert.ok(Number.isSafeInteger(Number(short)));
 
-// Back to the server as it came.
+// Sent back to the server unchanged.
 const found = await client.query("SELECT item, snowflake_timestamp(id) AS ordered_at FROM orders WHERE id = $1", [id]);
 console.log(`${found.rows[0].item}, ordered at ${found.rows[0].ordered_at.toISOString()}`);
 assert.equal(found.rows[0].item, "a lamp");

@@ -1,12 +1,12 @@
 <?php
-// Snowflake IDs with PDO: RETURNING, and what lastInsertId() returns.
+// Snowflake IDs with PDO: RETURNING, and the result of lastInsertId().
 //
 // Packages: php-cli php-pgsql
 // Not in script/test: PHP is large.
 //
-// The ID comes back as an int, which holds it (PHP of 64 bits).
+// The ID comes back as an int, which can hold it in 64-bit PHP.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 
 function check(bool $condition, string $what): void
 {
@@ -34,7 +34,7 @@ sort($sorted);
 check(array_values($rows) === $items, "rows come back in their order");
 check(array_keys($rows) === $sorted, "IDs increase with the rows");
 
-// lastInsertId() asks for the last value of a sequence.  The table has none, so it is an error ...
+// lastInsertId() reads the last value of a sequence.  The table has none, so this is an error ...
 try {
     $connection->lastInsertId();
     check(false, "lastInsertId() fails");

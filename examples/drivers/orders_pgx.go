@@ -5,7 +5,7 @@
 //
 // An ID is an int64.  In JSON it is passed as a string.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 package main
 
 import (
@@ -69,7 +69,7 @@ func main() {
 	fmt.Println("int32:", err)
 	check(err != nil, "an ID fits no int32")
 
-	// In JSON, a number loses digits where it is read as a float64, as JavaScript does, and as Go does itself.
+	// In JSON, a number loses digits if it is read as a float64, as JavaScript and Go itself do.
 	var number interface{}
 	must(json.Unmarshal([]byte(fmt.Sprint(order.ID|1)), &number))
 	check(int64(number.(float64)) != order.ID|1, "a number loses digits")

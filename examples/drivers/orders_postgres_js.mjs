@@ -2,9 +2,10 @@
 //
 // Packages: nodejs npm
 //
-// postgres.js gives a bigint as a string.  With types: { bigint: postgres.BigInt }, it is a BigInt.
+// postgres.js returns a bigint as a string.  With types: { bigint: postgres.BigInt }, it is a
+// BigInt.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import postgres from "postgres";
 

@@ -7,7 +7,7 @@
 // The model is prisma/schema.prisma.  All of Prisma that runs here comes from npm: the client, which
 // `prisma generate` writes, and the schema engine as WebAssembly (prisma/schema_engine.mjs).
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";

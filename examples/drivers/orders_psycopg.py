@@ -3,7 +3,7 @@
 
 Packages: python3-psycopg
 
-Connects as PGHOST and so on say, to a database where the extension is created.
+Connects as PGHOST and similar variables specify, to a database with the extension.
 """
 from datetime import datetime, timedelta, timezone
 

@@ -3,7 +3,7 @@
 // Packages: nodejs npm
 // Not in script/test: it installs 430 MB with the other tools for JavaScript.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import { DataTypes, Sequelize } from "sequelize";
 

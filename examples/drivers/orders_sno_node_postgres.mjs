@@ -2,10 +2,10 @@
 //
 // Packages: nodejs npm
 //
-// A driver that does not know a type takes and gives its text form: 16 characters for a sno, which
-// sort as the IDs do.  Before this runs, `npm ci` in this directory installs node-postgres.
+// A driver without support for a type sends and returns its text form: 16 characters for a sno,
+// which sort as the IDs do.  Before this runs, `npm ci` in this directory installs node-postgres.
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import pg from "pg";
 
@@ -21,7 +21,7 @@ assert.match(id, /^[2-9a-x]{16}$/);
 // A parameter beside a column needs no cast.
 assert.equal((await client.query("SELECT name FROM events WHERE id = $1", [id])).rows[0].name, "opened");
 
-// A parameter whose type nothing else tells needs one.
+// A parameter whose type does not follow from the context needs one.
 const cast = await client.query("SELECT $1::sno AS id, sno_timestamp($1) AS created_at", [id]);
 console.log(`made at ${cast.rows[0].created_at.toISOString()}`);
 assert.equal(cast.rows[0].id, id);

@@ -7,7 +7,7 @@
 // With decorators, in TypeScript, the column is
 //     @PrimaryColumn({ type: "bigint", default: () => "snowflake_nextval()" }) id: string;
 //
-// Connects as PGHOST and so on say, to a database where the extension is created.
+// Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import { DataSource, EntitySchema } from "typeorm";
 
@@ -49,8 +49,8 @@ const inserted = await orders.insert([{ item: "a shelf" }, { item: "a rug" }]);
 assert.ok(BigInt(inserted.identifiers[0].id) < BigInt(inserted.identifiers[1].id));
 await source.destroy();
 
-// The trap: with "generated", which is what @PrimaryGeneratedColumn("increment") says, a migration
-// creates a sequence, and drops the default; then INSERT fails, and the next migration sets the sequence's.
+// The trap: with "generated", which @PrimaryGeneratedColumn("increment") sets, a migration creates
+// a sequence, and drops the default; then INSERT fails, and the next migration sets the sequence's.
 source = await connect({ type: "bigint", primary: true, generated: true });
 assert.deepEqual(await plan(source), [
   `CREATE SEQUENCE IF NOT EXISTS "orders_id_seq" OWNED BY "orders"."id"`,

@@ -68,7 +68,8 @@ sf_sequence_range_within(const SfLayout *layout, SfSequenceRange range)
 
 /*
  * The first position of the first tick that does not begin before an instant.
- * If the layout has no such tick, the position after the last one of all.
+ * If the layout has no such tick, the position after the last position of the
+ * layout.
  */
 static inline uint64_t
 sf_position_at(const SfLayout *layout, SfInstant instant)
@@ -91,7 +92,7 @@ typedef struct SfBatchTerms
 	int64_t		now_tick;		/* the clock's tick; negative before the epoch */
 	int64_t		last_allowed_tick;	/* the tick of now + max_ahead */
 	uint64_t	last_tick;		/* no tick after it is issued */
-	uint64_t	reserved_until; /* positions from here on are not durable */
+	uint64_t	reserved_until; /* positions at or above it are not durable */
 	uint32_t	size;			/* positions wanted, at least 1 */
 	uint32_t	jitter;			/* positions to skip at the start of a tick */
 } SfBatchTerms;
@@ -116,7 +117,7 @@ typedef struct SfBatch
  *
  * batch->tick is set in every case: messages and waits need it.  start and end
  * are valid only with SF_BATCH_OK.  A batch is shorter than terms->size if the
- * range of the tick or the reservation ends before.  The first batch of a tick
+ * range of the tick or the reservation ends earlier.  The first batch of a tick
  * starts at the range's min plus jitter, at most at its max.
  */
 extern SfBatchStatus sf_batch_next(const SfBatchTerms *terms, uint64_t cursor,
@@ -143,7 +144,10 @@ sf_batch_size_max(SfSequenceRange range)
 	return size > 0 ? size : 1;
 }
 
-/* The size of the first batch of a transaction; used is what the previous transaction has used. */
+/*
+ * The size of the first batch of a transaction; used is the number of IDs that the previous
+ * transaction used in its first tick.
+ */
 static inline uint32_t
 sf_batch_size_first(uint32_t used, uint32_t size_max)
 {
@@ -151,10 +155,10 @@ sf_batch_size_first(uint32_t used, uint32_t size_max)
 }
 
 /*
- * The size of the next batch of a transaction.  size is that of the last batch, left the number of
- * its positions that were not used, and tick_passed whether its tick is over.
- * The size doubles if the batch was used up within its tick, and is halved if
- * more than half of the batch was left.
+ * The size of the next batch of a transaction.  size is the size of the last batch, left is the
+ * number of its positions that were not used, and tick_passed is whether its tick is over.  The
+ * size doubles if the batch was used up within its tick, and is halved if more than half of the
+ * batch was left.
  */
 static inline uint32_t
 sf_batch_size_next(uint32_t size, uint32_t left, bool tick_passed, uint32_t size_max)

@@ -79,7 +79,7 @@ extern void sf_layout_format(const SfLayout *layout, char *buffer);
 
 extern bool sf_layout_equal(const SfLayout *a, const SfLayout *b);
 
-/* The greatest value of a field of a number of bits, which is 0 to 63. */
+/* The greatest value of a field of the given number of bits, 0 to 63. */
 static inline uint64_t
 sf_field_max(int bits)
 {
@@ -106,7 +106,7 @@ sf_layout_holds(const SfLayout *layout, int64_t number)
 	return number >= 0 && number <= sf_layout_last_id(layout);
 }
 
-/* The fields of an ID, which sf_layout_holds. */
+/* The fields of an ID for which sf_layout_holds returns true. */
 static inline SfFields
 sf_layout_decompose(const SfLayout *layout, int64_t id)
 {
@@ -140,7 +140,9 @@ sf_layout_tick_start(const SfLayout *layout, uint64_t tick)
 	return (SfInstant) ((uint64_t) layout->epoch + tick * (uint64_t) layout->tick_length);
 }
 
-/* The time of an ID, which sf_layout_holds: the instant at which its tick begins. */
+/*
+ * The time of an ID for which sf_layout_holds returns true: the instant at which its tick begins.
+ */
 static inline SfInstant
 sf_layout_instant(const SfLayout *layout, int64_t id)
 {

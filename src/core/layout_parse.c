@@ -58,7 +58,7 @@ typedef struct Draft
 
 static bool fail(Draft *draft, const char *at, const char *format,...) PRINTF_LIKE;
 
-/* Fill the error, of a place in the text.  Returns false, so that a caller can return it. */
+/* Fill the error, for a place in the text.  Returns false, so that a caller can return it. */
 static bool
 fail(Draft *draft, const char *at, const char *format,...)
 {
@@ -129,7 +129,7 @@ read_bits(Draft *draft, Key key)
 		if (value.at[i] < '0' || value.at[i] > '9')
 			return fail(draft, value.at, "\"%s\" is not a number of bits",
 						quote(value).text);
-		if (bits <= MAX_ID_BITS)	/* else it is too large already */
+		if (bits <= MAX_ID_BITS)	/* otherwise it is too large already */
 			bits = bits * 10 + (value.at[i] - '0');
 	}
 	if (bits > MAX_ID_BITS)

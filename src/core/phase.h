@@ -4,7 +4,7 @@
  *
  * A generator without phases waits when the clock steps back.  A generator with
  * two phases ("tick-tock", github.com/muyo/sno) continues at once: it issues at
- * the time of the clock, in the other phase.  A bit of each ID is its phase.
+ * the time of the clock, in the other phase.  One bit of each ID is its phase.
  *
  * A period in which both phases have issued is used up.  Therefore the generator
  * keeps wall_safe, the greatest tick in which it had issued when it last changed
@@ -55,8 +55,8 @@ typedef enum SfStepBack
  * tick in which it has issued, and allowed the last tick in which it may issue: the tick
  * of the clock's time plus max_ahead, rounded once.
  *
- * The clock is not behind a generator whose cursor is ahead because a tick is used up:
- * that cursor is in the tick after wall_hi.
+ * If the cursor is ahead only because a tick is used up, the clock is not behind: the cursor is
+ * then in the tick after wall_hi.
  */
 static inline SfStepBack
 sf_phase_judge(uint64_t wall_hi, uint64_t wall_safe, int64_t now, int64_t allowed)
@@ -74,7 +74,7 @@ sf_phase_judge(uint64_t wall_hi, uint64_t wall_safe, int64_t now, int64_t allowe
  */
 typedef struct SfDurableState
 {
-	uint64_t	reserved_tick;	/* ticks from here on are not reserved */
+	uint64_t	reserved_tick;	/* ticks at or above it are not reserved */
 	uint64_t	wall_safe;
 	uint32_t	drifts;
 } SfDurableState;

@@ -13,7 +13,7 @@ take_number(const char **rest, uint64_t *number)
 	*number = 0;
 	for (; **rest >= '0' && **rest <= '9'; (*rest)++)
 	{
-		if (*number <= SF_SEQUENCE_MAX) /* else it is too large already */
+		if (*number <= SF_SEQUENCE_MAX) /* otherwise it is too large already */
 			*number = *number * 10 + (uint64_t) (**rest - '0');
 	}
 	return *rest > start;

@@ -107,7 +107,7 @@ sf_sno_to_text(const SfSno *id, char *text)
 
 /*
  * A character outside of the alphabet is found by writing its value again: the result is
- * a character of the alphabet, and so another one.
+ * a character of the alphabet, and so differs from the original.
  */
 bool
 sf_sno_from_text(const char *text, SfSno *id)

@@ -50,7 +50,7 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 }
 
 /*
- * Only the registry that was refused is accepted, and not any registry that is reached next.
+ * Accept only the registry that was refused, and not any other registry that is reached next.
  */
 Datum
 snowflake_accept_registry(PG_FUNCTION_ARGS)
@@ -123,7 +123,9 @@ report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz i
 	}
 }
 
-/* Readers that are past the floor would wait for IDs that were issued before it was set. */
+/*
+ * Readers whose position is past the floor do not see the IDs that are issued below this position.
+ */
 static void
 warn_of_horizon(SfGenerator *generator, TimestampTz instant, int64 horizon)
 {

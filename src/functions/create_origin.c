@@ -69,7 +69,7 @@ snowflake_create_origin_main(Datum argument)
 	CommitTransactionCommand();
 }
 
-/* Wait until the worker has ended, and end it if that takes too long. */
+/* Wait until the worker has ended, and terminate it if that takes too long. */
 static void
 wait_for_worker(BackgroundWorkerHandle *handle)
 {

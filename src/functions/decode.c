@@ -61,7 +61,7 @@ snowflake_sequence(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).sequence);
 }
 
-/* Whether the functions above accept a number, instead of their error. */
+/* Returns false for a number for which the functions above raise an error. */
 Datum
 snowflake_is_valid(PG_FUNCTION_ARGS)
 {

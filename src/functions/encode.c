@@ -31,7 +31,7 @@ tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout)
 
 	if (TIMESTAMP_NOT_FINITE(created_at) || tick < 0 || (uint64) tick > last_tick)
 	{
-		/* timestamptz_to_str has one buffer; each use is copied out of it */
+		/* timestamptz_to_str has one buffer, so its result is copied */
 		char	   *first = pstrdup(timestamptz_to_str(layout->epoch));
 		char	   *last = pstrdup(timestamptz_to_str(sf_layout_tick_start(layout, last_tick)));
 
@@ -86,7 +86,7 @@ snowflake_boundary(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(sf_layout_boundary(layout, PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-/* The instant after the last one of timestamptz is infinity. */
+/* The instant after the last value of timestamptz is infinity. */
 Datum
 snowflake_next_instant(PG_FUNCTION_ARGS)
 {

@@ -1,11 +1,11 @@
 /*
  * feed_guard.c
- *	  The trigger function snowflake_feed_guard(), for tables that are read by the horizon.
+ *	  The trigger function snowflake_feed_guard(), for tables that are read up to the horizon.
  *
  * The horizon holds for rows whose ID was issued in the transaction that writes them.  Other rows
- * could appear below it: with IDs that were fetched ahead in an earlier transaction, or that
- * a user has chosen.  The trigger publishes the ID of each such row, so that the horizon
- * waits for it as well, and raises an error if a horizon above it was returned already.
+ * could appear below it: with IDs that were fetched in an earlier transaction, or that a user has
+ * chosen.  The trigger publishes the ID of each such row, so that the horizon waits for it as well,
+ * and raises an error if a horizon above it was returned already.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * horizon.c
- *	  The procedure snowflake_horizon(), and the view of what holds horizons back.
+ *	  The procedure snowflake_horizon(), and the view of transactions that hold horizons back.
  *
  * A reader gets the horizon first and reads in a later statement, whose snapshot is taken after
  * that.  In the statement that reads, the horizon would be newer than the snapshot, and rows
@@ -67,7 +67,9 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 
 #define HOLDER_COLUMNS 5
 
-/* As in pg_stat_activity: a role sees what its own sessions do, and others with a privilege. */
+/*
+ * As in pg_stat_activity: a role sees its own sessions, and those of others only with a privilege.
+ */
 static bool
 may_see(const SfHorizonHolder *holder)
 {

@@ -12,8 +12,8 @@
 PG_FUNCTION_INFO_V1(snowflake_server_machine_id);
 
 /*
- * The number in IDs of type bigint; SF_MACHINE_ID_UNSET if there is none.  A number that is
- * configured is not fixed by looking at it.
+ * The number in IDs of type bigint; SF_MACHINE_ID_UNSET if there is none.  Reading a configured
+ * number does not fix it.
  */
 static int
 server_machine_id(SfShared *shared)

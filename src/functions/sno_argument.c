@@ -19,7 +19,7 @@ sf_units_argument(FunctionCallInfo fcinfo, int argno)
 
 	if (units < 0 || (uint64) units > last)
 	{
-		/* timestamptz_to_str has one buffer; each use is copied out of it */
+		/* timestamptz_to_str has one buffer, so its result is copied */
 		char	   *start = pstrdup(timestamptz_to_str(sf_sno_layout.epoch));
 		char	   *end = pstrdup(timestamptz_to_str(sf_layout_tick_start(&sf_sno_layout, last)));
 

@@ -11,18 +11,18 @@
  * as one row.  An example is one day in data of a year, since a bin is 1 % of the rows.  So
  * the estimators are called with both sides labelled as macaddr, which core reads as a number of
  * six bytes, the highest first.  The upper six bytes of a sno are its time, phase and
- * metabyte.  Everything else is core's work: most common values, nulls, commuted operators,
- * and the actual least and greatest value, which it reads from an index.  (macaddr8 has more
- * bytes, but core converts each half of it as a signed number, which is not monotonic.)
+ * metabyte.  Core does everything else: most common values, nulls, commuted operators, and the
+ * actual least and greatest value, which it reads from an index.  (macaddr8 has more bytes, but
+ * core converts each half of it as a signed number, which is not monotonic.)
  *
- * Second, the two bounds of a range, such as id >= a AND id < b, are not independent: half
- * of the rows are at or above the one, half of them below the other, and few are both.  Core
- * adds such estimates instead of multiplying them, but recognizes them by the OIDs of its
- * own estimators (see clauselist_selectivity()).  All others are multiplied.  So the
- * estimator of sno finds the other bounds of the same expression, among the conditions that
- * are ANDed with the one in question, and divides the estimate of the range among
- * them.  The lower bound has its own estimate.  The upper bound has that of the range
- * divided by that of the lower bound.  Their product is the estimate of the range.
+ * Second, the two bounds of a range, such as id >= a AND id < b, are not independent: half of the
+ * rows can be at or above the one, half of them below the other, and few rows both.  Core adds such
+ * estimates instead of multiplying them, but recognizes them by the OIDs of its own estimators (see
+ * clauselist_selectivity()).  All others are multiplied.  So the estimator of sno finds the other
+ * bounds of the same expression, among the conditions that are ANDed with the one in question, and
+ * divides the estimate of the range among them.  The lower bound has its own estimate.  The upper
+ * bound has that of the range divided by that of the lower bound.  Their product is the estimate of
+ * the range.
  *
  * A comparison with an estimator that is not core's own does not use extended statistics
  * (CREATE STATISTICS with mcv).
@@ -53,7 +53,7 @@ typedef struct Bound
 	bool		is_upper;
 } Bound;
 
-/* Of the bounds on one side, the one that selects the fewest rows. */
+/* The bound that selects the fewest rows, of those on one side. */
 typedef struct Tightest
 {
 	List	   *arguments;		/* NIL if there is none */
@@ -142,8 +142,8 @@ find_anded_conditions(List *conditions, List *arguments)
 }
 
 /*
- * The innermost such list among all conditions of a table, and among the predicates of its
- * indexes, because these are estimated as well.
+ * The innermost such list among all conditions of a table and the predicates of its indexes, which
+ * are estimated as well.
  */
 static List *
 find_in_table(RelOptInfo *table, List *arguments)

@@ -3,7 +3,7 @@
  *	  The rows of the view pg_stat_snowflake, one for each generator.
  *
  * The numbers of a row are read one after the other, without a lock.  Sessions can
- * change them meanwhile, so they need not fit each other exactly.
+ * change them meanwhile, so they need not be exactly consistent.
  */
 #include "postgres.h"
 

@@ -2,32 +2,31 @@
  * clock.c
  *	  Checks the wall clock for jumps forward and steps back.
  *
- * A clock that is set to a wrong year for a moment would move the generators
- * there, and when it is correct again callers would wait for years.  So the wall
- * clock is compared with the clock that counts from the boot of the machine,
- * and that is never set: their difference is constant, except for corrections of the
- * wall clock.  Shared memory keeps the greatest difference that was accepted, at
- * first that of the start of the server.  A difference that exceeds it by more than
- * snowflake.max_clock_step is refused until an administrator accepts it; any
- * other that exceeds it is the new greatest.  Steps back do not change it, so that
- * a clock may return to where it was.
+ * A clock that is set to a wrong year for a moment would move the generators to that year, and
+ * callers would wait for years after the clock is corrected.  So the wall clock is compared with
+ * the clock that counts from the boot of the machine, and that is never set: their difference is
+ * constant, except for corrections of the wall clock.  Shared memory keeps the greatest difference
+ * that was accepted, at first that of the start of the server.  A difference that exceeds it by
+ * more than snowflake.max_clock_step is refused until an administrator accepts it; a smaller excess
+ * makes the difference the new greatest one.  Steps back do not change the greatest difference, so
+ * that a clock may return to its previous time.
  *
  * A jump that moves the generator no further than max_clock_step is harmless, however
- * far the clock jumped.  And a clock that would be behind the reservation by more than that,
- * had it not jumped, was wrong before: so a clock that was behind when
- * the server started may be corrected.
+ * far the clock jumped.  If the clock, without the jump, would be behind the reservation by more
+ * than max_clock_step, it was wrong before the jump: so a clock that was behind when the server
+ * started may be corrected.
  *
  * The boot clock counts while the machine sleeps, but not while a hypervisor
- * has paused it: the clock of a virtual machine that was paused for longer has to be
- * accepted.
+ * has paused it: if a virtual machine was paused for longer than max_clock_step, its clock has to
+ * be accepted.
  *
  * Steps back are harmless, since batches start at the cursor, but callers may
  * have to wait, so steps are counted and logged.  Shared memory keeps the latest
- * reading, within LATEST_GRAIN.  A reading below it need not be a step back: it may have been
- * taken before it, by a session that has not run since.  So a
- * session reads the clock again after it has read the latest reading, and
- * replaces that by a swap.  If the second reading is below it too, then the
- * clock has stepped back in between, and of all sessions that notice it one succeeds with the swap.
+ * reading, within LATEST_GRAIN.  A reading below it need not be a step back: the session may have
+ * taken its reading before the latest one, and not have run since.  So a session reads the clock
+ * again after it has read the latest reading, and replaces the latest reading by a swap.  If the
+ * second reading is below the latest one too, the clock has stepped back in between, and of all
+ * sessions that notice this, only one succeeds with the swap.
  */
 #include "postgres.h"
 
@@ -39,10 +38,10 @@
 #include "settings.h"
 #include "state/shared.h"
 
-/* A difference that is greater by less is not worth a write to shared memory. */
+/* The least increase of the difference that is written to shared memory. */
 #define WORTH_KEEPING	10000	/* us */
 
-/* A reading that is later by less is not worth one either. */
+/* The least increase of the latest reading that is written to shared memory. */
 #define LATEST_GRAIN	1000	/* us */
 
 static bool
@@ -51,7 +50,7 @@ is_too_far(int64 distance)
 	return distance > (int64) sf_max_clock_step * 1000;
 }
 
-/* The time up to which the server has, or had, reserved. */
+/* The time up to which the server has reserved, in either phase. */
 static TimestampTz
 generator_end(SfGenerator *generator)
 {

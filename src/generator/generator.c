@@ -3,28 +3,27 @@
  *	  Issues Snowflake IDs in a session.
  *
  * A session holds a batch, a range of positions within one tick that no other session
- * will ever use (core/batch.h).  It issues the batch by one reading of the clock and
- * one addition for each ID; of shared memory it only reads a number that hardly ever
- * changes.  The reading of the clock keeps the times of IDs true: a batch whose tick has
- * passed, or is too far ahead because the clock was set back, is not used.
+ * will ever use (core/batch.h).  To issue an ID of the batch it needs one reading of the clock and
+ * one addition; from shared memory it reads only two numbers that rarely change.  The reading of
+ * the clock keeps the times of IDs correct: a batch whose tick has passed, or is too far ahead
+ * because the clock was set back, is not used.
  *
- * The IDs of a session increase, because batches do: each starts at or
- * above the cursor, and so above all earlier batches; and in a later tick if the
- * machine ID has changed (state/change.c).  IDs of type sno increase within a phase
- * (core/phase.h).
+ * The IDs of a session increase, because its batches do: each batch starts at or above the cursor,
+ * and so above all earlier batches, and in a later tick if the machine ID has changed
+ * (state/change.c).  IDs of type sno increase within a phase (core/phase.h).
  *
- * A batch ends with its transaction.  So the IDs of a transaction are above all IDs that
- * this server had issued when it took its first one, in whichever sessions, and a client
- * whose transactions are run by different sessions has increasing IDs too.  The first
- * batch of a transaction has as many IDs as the previous transaction used in its first
- * tick, so that few are lost with it.
+ * A batch ends with its transaction.  So the IDs of a transaction are above all IDs that this
+ * server had issued, in any session, when the transaction took its first one, and a client whose
+ * transactions are run by different sessions has increasing IDs too.  The first batch of a
+ * transaction has as many IDs as the previous transaction used in its first tick, so that few IDs
+ * are lost when the batch ends.
  *
  * If a batch cannot be used, take_batch takes another one.  It changes the
  * state of the session in one place, when it has the batch: an error before that
  * has no effect, and an error after it leaves a batch for the next call.  A batch
  * that is not used up is lost with its tick.
  *
- * What a session may rely on while the generator changes is argued in state/change.c.
+ * state/change.c explains what a session may rely on while the generator changes.
  */
 #include "postgres.h"
 
@@ -51,11 +50,12 @@
 /* The batch that this session holds of a generator. */
 typedef struct HeldBatch
 {
-	uint64		next;			/* the next ID; of a sno its sequence */
+	uint64		next;			/* the next ID; for sno, its sequence */
 	uint64		step;			/* from one ID to the next */
-	uint64		upper;			/* of a sno, without the metabyte */
+	uint64		upper;			/* for sno, the upper bits without the
+								 * metabyte */
 	uint32		left;			/* IDs not issued yet */
-	uint32		size;			/* positions asked for */
+	uint32		size;			/* positions requested */
 	uint32		taken;			/* IDs in the batches of this transaction's
 								 * first tick; 0 before the first batch */
 	uint32		used;			/* IDs that the previous transaction has used
@@ -63,11 +63,12 @@ typedef struct HeldBatch
 	bool		first_tick;		/* whether this is still the first one */
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first batch */
-	uint32		generation;		/* of the generator, when it was taken */
-	SfGenerator *generator;		/* that it was taken from; valid if left > 0 */
+	uint32		generation;		/* generation of the generator when the batch
+								 * was taken */
+	SfGenerator *generator;		/* its generator; valid if left > 0 */
 } HeldBatch;
 
-/* The state of a generator, as this session has read it. */
+/* The state of a generator that this session has read. */
 typedef struct StateRead
 {
 	uint32		generation;
@@ -101,8 +102,8 @@ is_of_generation(const HeldBatch *held)
 }
 
 /*
- * The first tick of a transaction is over, or the transaction is: what it has used is the size of
- * the first batch of the next one.
+ * The transaction or its first tick has ended: the number of IDs that the transaction has used in
+ * this tick is the size of the first batch of the next transaction.
  */
 static void
 note_use(HeldBatch *held)
@@ -177,7 +178,7 @@ register_callbacks(void)
 	before_shmem_exit(end_session, (Datum) 0);
 }
 
-/* The size of batch to ask for, from how the last one was used. */
+/* The size of the batch to request, which depends on how the last one was used. */
 static uint32
 wanted_size(const HeldBatch *held, SfSequenceRange range, TimestampTz now)
 {
@@ -365,12 +366,12 @@ swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch
 		return false;			/* another session was faster */
 	pg_read_barrier();
 	if (pg_atomic_read_u32(&generator->generation) != state->generation)
-		return false;			/* of the state before a change; the batch is
+		return false;			/* the generator has changed; the batch is
 								 * lost */
 	return true;
 }
 
-/* The same, of a batch whose first ID is published before. */
+/* As swap_cursor, but the first ID of the batch is published before. */
 static bool
 publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *batch)
 {
@@ -385,7 +386,7 @@ publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *
 	return false;
 }
 
-/* Read the state, or wait a moment for what keeps it from being read. */
+/* Read the state, or wait a moment if it cannot be read yet. */
 static bool
 read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
 {
@@ -429,8 +430,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 			continue;
 
 		/*
-		 * A reading from before a change over would take the other phase to
-		 * where the clock no longer is.
+		 * A reading from before a change of phase would move the other phase
+		 * to a time at which the clock no longer is.
 		 */
 		if (sf_generator_has_phases(generator))
 			now = GetCurrentTimestamp();
@@ -497,7 +498,7 @@ sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
 	return sf_horizon_admit(id, horizon);
 }
 
-/* What the next ID of a generator is made of. */
+/* The next ID of a generator; for sno, its sequence. */
 static inline uint64
 issue(SfGeneratorKind kind)
 {

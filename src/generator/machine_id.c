@@ -3,12 +3,12 @@
  *	  The machine ID of this server.
  *
  * A reload reaches the sessions of a server one by one.  If two servers exchanged
- * their machine IDs by a reload, each would for a moment have sessions that
- * still issue IDs with the number that the other server has by then.  So the first
- * use in a run of the server fixes the number, and a restart changes it.
+ * their machine IDs by a reload, each would for a moment have sessions that still issue IDs with
+ * the number that the other server already uses.  So the first use in a run of the server fixes the
+ * number, and only a restart changes it.
  *
  * If a registry grants leases to this server, the registry worker writes the numbers
- * (state/change.c), and the configured number is the one that it asks for.
+ * (state/change.c), and the configured number is the one that it requests.
  */
 #include "postgres.h"
 
@@ -27,9 +27,9 @@ sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind)
 }
 
 /*
- * What is configured: by the postmaster, or where the library was not preloaded and it knows
- * nothing of it, by this session, which has the configuration file of when its statement
- * began.
+ * The configured number: the postmaster's value, or, if the library was not preloaded and the
+ * postmaster has no value, the value of this session, which comes from the configuration file at
+ * the time at which its statement began.
  */
 int
 sf_configured_machine_id(SfShared *shared)
@@ -58,8 +58,9 @@ report_unset(const SfGenerator *generator)
 }
 
 /*
- * Fix a number that is not pinned yet.  The first session decides: what is kept over a crash of
- * a process (state/postmaster_memory.c) has its number, and on failure the swap returns it.
+ * Fix a number that is not pinned yet.  The first session decides: the memory that survives a crash
+ * of a process (state/postmaster_memory.c) keeps its number, and if the swap fails, it returns this
+ * number.
  */
 static uint32
 pin(SfGenerator *generator, uint32 configured)
@@ -120,7 +121,7 @@ configured_sno_partition(SfShared *shared)
 	return (uint32) partition;
 }
 
-/* The partition is the machine ID, and nothing else: that is what is leased. */
+/* The partition must be the machine ID, since only the machine ID is leased. */
 static uint32
 leased_sno_partition(SfShared *shared, uint32 leased)
 {

@@ -2,15 +2,13 @@
  * overflow.c
  *	  Ticks whose sequence is used up.
  *
- * max_ahead is for a tick that is used up now and then.  If nine of ten ticks of a
- * second are used up, callers are asking for more IDs than the
- * layout has, and the administrator should know.
+ * max_ahead is meant for ticks that are used up occasionally.  If nine of ten ticks of a second are
+ * used up, callers request more IDs than the layout provides, and the administrator should be told.
  *
- * Seconds are examined one after the other.  The session that first uses up a tick
- * that lies a second or more after the beginning of the one looked at, judges it
- * and begins the next.  So an overflow is noticed after two seconds at the latest.
- * What other sessions count in the moment between may go to the wrong second, which does the
- * message no harm.
+ * Seconds are examined one after the other.  The session that first uses up a tick that lies a
+ * second or more after the beginning of the current second evaluates this second and begins the
+ * next one.  So an overflow is noticed after two seconds at the latest.  Ticks that other sessions
+ * count at the same moment may be added to the wrong second, which does not matter for the message.
  */
 #include "postgres.h"
 
@@ -44,7 +42,7 @@ sf_overflow_count(SfGenerator *generator, uint64 tick)
 	sf_counter_add(&generator->stats, SF_COUNTER_OVERFLOW_TICKS, 1);
 	pg_atomic_fetch_add_u64(&generator->overflow_ticks, 1);
 
-	/* It is before the beginning if the generator was moved backward. */
+	/* The tick is before the beginning if the generator was moved backward. */
 	if (tick >= begin && tick < begin + second)
 		return;
 	if (!pg_atomic_compare_exchange_u64(&generator->overflow_begin, &begin, tick))

@@ -8,8 +8,8 @@
 #include "state/generator_state.h"
 
 /*
- * Count a tick, all of whose sequence numbers have been leased, and log, once a
- * minute at most, that nearly all ticks of a second were.
+ * Count a tick, all of whose sequence numbers have been allocated, and log,
+ * once a minute at most, if nearly all ticks of a second are used up.
  */
 extern void sf_overflow_count(SfGenerator *generator, uint64 tick);
 

@@ -2,29 +2,27 @@
  * wait.c
  *	  Waits for the clock, for a locked origin, and for the registry.
  *
- * How long a wait is, is measured by a stopwatch (clocks.h); what it waits for is
- * an instant of the wall clock, which may be set meanwhile.  So a wait is cut
- * into slices, and the caller looks at the clock between them.
+ * The length of a wait is measured by a stopwatch (clocks.h).  The wait ends at an instant of the
+ * wall clock, which may be set meanwhile.  So a wait is divided into slices, and the caller reads
+ * the clock between them.
  *
  * A slice of a millisecond and more is a latch wait, which ends at once when
- * the backend is interrupted.  Latches count in milliseconds, so what remains
- * below one is slept through with the kernel's timer, which is off by about
- * TIMER_SLACK; and what remains below that is spun away, with a look at the
- * clock in each round.
+ * the backend is interrupted.  Latches count in milliseconds, so for a remaining time below a
+ * millisecond the session sleeps with the kernel's timer, which is late by about TIMER_SLACK; for a
+ * remaining time below that it spins, and reads the clock in each round.
  *
- * Callers that may run ahead of the clock (snowflake.max_ahead) do not wake as
- * soon as they may go on, but when a quarter of their leeway is free again, at most
- * MAX_SLACK later: so a server at its limit wakes its backends once every few
- * ticks and not once a tick, and no ID is lost by it, because the ticks they
- * slept through are still ahead of the clock.
+ * Callers that may run ahead of the clock (snowflake.max_ahead) do not wake as soon as they may
+ * continue, but when a quarter of their leeway is free again, at most MAX_SLACK later.  So a server
+ * at its limit wakes its backends once every few ticks and not once a tick.  No ID is lost by this,
+ * because the ticks through which they slept are still ahead of the clock.
  *
- * A session that sleeps must not lose to sessions that do not: callers that come again and again,
- * with a max_wait of 0 for example, would find each tick as soon as it is free.  So a session that
- * waits publishes until when (yield_until), and until then other sessions may be ahead of the clock
- * by half of max_ahead only.  The other half is for sessions that have waited; among these, one
- * that has lost once wakes in time.  No ID is lost by that, since the half is still ahead of the
- * clock.  A session that ends with an error lets its yield_until pass.  With a max_ahead of 0 there
- * are no halves.
+ * A session that sleeps must not be starved by sessions that do not sleep: callers that retry
+ * continually, for example with a max_wait of 0, would find each tick as soon as it is free.  So a
+ * session that waits publishes the end of its wait (yield_until), and until then other sessions may
+ * be ahead of the clock by only half of max_ahead.  The other half is for sessions that have
+ * waited; among these, a session that has lost once wakes in time.  No ID is lost by this, since
+ * that half is still ahead of the clock.  If a session ends with an error, its yield_until expires.
+ * With a max_ahead of 0 there are no halves.
  */
 #include "postgres.h"
 
@@ -44,7 +42,7 @@
 #define OTHERS_SLICE	10000	/* us */
 #define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
 
-/* If the clock is so far behind, the cause is not that too many IDs were asked for. */
+/* If the clock is at least this far behind, the cause is not that too many IDs were requested. */
 #define FAR_BEHIND		60000000	/* us */
 
 static void
@@ -100,7 +98,7 @@ begin(SfGenerator *generator, SfWait *wait)
 	sf_counter_add(&generator->stats, SF_COUNTER_WAITS, 1);
 }
 
-/* Microseconds that this ID may still wait for. */
+/* The microseconds for which this ID may still wait. */
 static int64
 left(const SfWait *wait)
 {
@@ -119,7 +117,8 @@ sleep_and_count(SfGenerator *generator, int64 remaining, SfWaitEvent event)
 }
 
 /*
- * Whether others are asked to yield; a request from before the clock was set back does not count.
+ * Whether other sessions have to yield; a request from before the clock was set back does not
+ * count.
  */
 static bool
 is_asked(uint64 until, TimestampTz now)
@@ -137,7 +136,7 @@ sf_wait_allowance(SfGenerator *generator, const SfWait *wait, TimestampTz now)
 	return ahead;
 }
 
-/* Ask other sessions to leave free positions to those that have waited, for so many us. */
+/* Ask other sessions to leave free positions to those that have waited, for that many us. */
 static void
 ask_to_yield(SfGenerator *generator, SfWait *wait, TimestampTz now, int64 time)
 {

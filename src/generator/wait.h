@@ -18,40 +18,40 @@ typedef struct SfWait
 	bool		begun;
 	bool		slept;			/* for the clock */
 	SfStopwatch since;
-	TimestampTz yield_until;	/* as this wait has set it; 0: it has not */
+	TimestampTz yield_until;	/* the value that this wait has set; 0 if none */
 } SfWait;
 
 /*
- * How far the ID may be ahead of a clock that says now, in microseconds: max_ahead for one that
- * has waited; half of it for another one, while a session waits.
+ * How far the ID may be ahead of the clock, whose reading is now, in microseconds: max_ahead if the
+ * ID has waited; half of it if it has not, while another session waits.
  */
 extern int64 sf_wait_allowance(SfGenerator *generator, const SfWait *wait, TimestampTz now);
 
 /*
  * Wait until the clock is likely to have reached an instant, or for a part of
- * that: the caller looks again and calls again.  Interrupts are served, and no
- * lock may be held.
+ * that time: the caller reads the clock again and repeats the call.  Interrupts
+ * are served, and no lock may be held.
  *
  * Raises configuration_limit_exceeded when this ID has waited for
  * snowflake.max_wait already.
  */
 extern void sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant);
 
-/* The wait has come to its end: what it asked of others is taken back. */
+/* End the wait, and withdraw its request to other sessions. */
 extern void sf_wait_end(SfGenerator *generator, const SfWait *wait);
 
 /*
- * Wait a moment for whoever has locked the origin, on the same terms; the caller
- * tries again.
+ * Wait a moment for the session that has locked the origin, on the same terms; the caller tries
+ * again.
  *
  * Raises lock_not_available when this ID has waited for snowflake.max_wait already.
  */
 extern void sf_wait_for_origin(SfGenerator *generator, SfWait *wait);
 
 /*
- * Wait a moment for a lease that covers the ID, on the same terms; the caller looks
- * again.  Raises object_not_in_prerequisite_state when this ID has waited for
- * snowflake.max_wait already, or when the registry does not lease one now.
+ * Wait a moment for a lease that covers the ID, on the same terms; the caller reads the state
+ * again.  Raises object_not_in_prerequisite_state when this ID has waited for snowflake.max_wait
+ * already, or when the registry does not lease one now.
  */
 extern void sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait);
 

@@ -3,14 +3,13 @@
  *	  Conditions on a UNION ALL of tables.
  *
  * The planner merges the tables of a UNION ALL into the query as children of one parent,
- * which is no relation itself.  When it comes to a child, the conditions on the parent have
- * been handed out, and are copied to the child with the child's columns only after the hook.
- * So they cannot be replaced.  But a child has conditions of its own, those of its security
- * policies, and to these the replaced ones are added: the rows that they hold for are the
- * same.
+ * which is not a relation.  When it processes a child, the conditions on the parent have already
+ * been distributed, and they are copied to the child, with the child's columns, only after the
+ * hook.  So they cannot be replaced.  But a child has conditions of its own, those of its security
+ * policies.  The replaced conditions are added to these; they are true for the same rows.
  *
- * Security policies are evaluated before other conditions.  What is added here may be
- * evaluated as early, since it reveals nothing about the rows: comparisons of IDs are
+ * Security policies are evaluated before other conditions.  The conditions that are added here may
+ * be evaluated at the same time, since they reveal nothing about the rows: comparisons of IDs are
  * leakproof, and other conditions are not added.
  */
 #include "postgres.h"
@@ -46,7 +45,7 @@ conditions_on_child(SfPass *pass, RestrictInfo *restriction, AppendRelInfo *chil
 	return replaced;
 }
 
-/* The planner expects to know how many levels there are. */
+/* The planner needs the number of levels. */
 static void
 add_conditions(PlannerInfo *root, RangeTblEntry *entry, List *conditions)
 {

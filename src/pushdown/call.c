@@ -53,7 +53,7 @@ c_name(Oid function)
 	return name;
 }
 
-/* One with a SET clause has another address. */
+/* A function with a SET clause has another address. */
 static bool
 has_address(Oid function, PGFunction address)
 {
@@ -63,7 +63,7 @@ has_address(Oid function, PGFunction address)
 	return info.fn_addr == address;
 }
 
-/* Whether a function, which is not of C, is the extension's snowflake_between(). */
+/* Whether a function that is not in C is the extension's snowflake_between(). */
 static bool
 is_between(Oid function)
 {
@@ -115,7 +115,10 @@ function_kind(SfFunctionLookups *lookups, Oid function)
 	return lookups->known[place].kind;
 }
 
-/* The call within an expression that is the time of an ID; NULL if it is something else. */
+/*
+ * The call within an expression that is the time of an ID; NULL if the expression is something
+ * else.
+ */
 static FuncExpr *
 time_function(SfFunctionLookups *lookups, Node *node, SfFunctionKind *kind)
 {
@@ -198,7 +201,10 @@ sf_may_call(Oid function, bool *depends_on_role)
 
 	if (HeapTupleIsValid(row))
 	{
-		/* Without privileges of its own, a function may be called by all. */
+		/*
+		 * A function without an access control list (null) may be called by
+		 * all roles.
+		 */
 		SysCacheGetAttr(PROCOID, row, Anum_pg_proc_proacl, &for_all);
 		ReleaseSysCache(row);
 	}

@@ -3,8 +3,8 @@
  *	  Calls that return the time of an ID, and the functions of the extension.
  *
  * Functions are recognized by the name and address of their C code.  So their names in
- * SQL and their schema do not matter, and no cache of OIDs has to be invalidated.  One that
- * is of SQL is recognized by its name, and by its extension.
+ * SQL and their schema do not matter, and no cache of OIDs has to be invalidated.  A function in
+ * SQL is recognized by its name and its extension.
  */
 #ifndef SF_CALL_H
 #define SF_CALL_H
@@ -13,7 +13,7 @@
 
 #include "nodes/primnodes.h"
 
-/* What a function is to the pushdown. */
+/* The kinds of functions that the pushdown distinguishes. */
 typedef enum SfFunctionKind
 {
 	SF_OTHER_FUNCTION,
@@ -22,7 +22,7 @@ typedef enum SfFunctionKind
 	SF_DECODE,					/* snowflake_decode, whose first field is the
 								 * time */
 	SF_SNO_DECODE,
-	SF_BETWEEN					/* snowflake_between, which is of SQL */
+	SF_BETWEEN					/* snowflake_between, which is in SQL */
 } SfFunctionKind;
 
 /* The last functions that were looked up; zero it before use, and do not keep it. */
@@ -42,8 +42,9 @@ typedef struct SfTimeCall
 {
 	Oid			function;
 	bool		is_sno;
-	Expr	   *id;				/* the column, relabelled if of a domain */
-	Var		   *column;			/* the same without the relabelling */
+	Expr	   *id;				/* the column, relabelled if its type is a
+								 * domain */
+	Var		   *column;			/* the column without the relabelling */
 	Expr	   *layout;			/* the second argument; NULL if none */
 } SfTimeCall;
 
@@ -76,8 +77,8 @@ extern Oid	sf_sibling(Oid function, const char *name, PGFunction address,
 					   int nargs, Oid *types, bool *depends_on_role);
 
 /*
- * Whether the current user may call a function.  If that is not so for all users alike,
- * *depends_on_role becomes true.
+ * Whether the current user may call a function.  If this depends on the user, *depends_on_role
+ * becomes true.
  */
 extern bool sf_may_call(Oid function, bool *depends_on_role);
 

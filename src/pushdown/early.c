@@ -4,19 +4,19 @@
  *
  * The planner keeps some subqueries apart: views that are security barriers, and set
  * operations.  A condition on the time of an ID stays outside of a barrier, because the
- * function is not leakproof; and as a condition of a join, it is handed down to the tables of
- * a UNION ALL as it is.  A condition on the ID goes through both.  So conditions on columns
- * of such subqueries are replaced before the planner begins.  Every query is looked at for
- * them, so this look has to be cheap: at range tables only, and not at queries in expressions.
+ * function is not leakproof; and as a condition of a join, it is passed to the tables of a UNION
+ * ALL unchanged.  A condition on the ID passes through both.  So conditions on columns of such
+ * subqueries are replaced before the planner begins.  Every query is searched for them, so the
+ * search has to be cheap: it covers range tables only, and not queries in expressions.
  *
  * Citus plans queries in a hook of its own, from the query as it was written, and refuses some
- * whose conditions have STABLE functions of columns.  Where it is loaded, all conditions are
- * replaced here, and snowflake_between() becomes its two comparisons, as it does otherwise when
- * the planner inlines it.  Citus has to be the first library that is preloaded, so it is there
- * when this begins.
+ * whose conditions have STABLE functions of columns.  If Citus is loaded, all conditions are
+ * replaced here, and snowflake_between() becomes its two comparisons, as it does otherwise when the
+ * planner inlines it.  Citus has to be the first library that is preloaded, so it is loaded before
+ * this library.
  *
- * A column is followed through subqueries and common table expressions to its table, whose
- * indexes may tell against the replacement (exempt.c).
+ * A column is followed through subqueries and common table expressions to its table, whose indexes
+ * may prevent the replacement (exempt.c).
  */
 #include "postgres.h"
 
@@ -51,7 +51,7 @@ is_kept_apart(const RangeTblEntry *entry)
 	return entry->security_barrier || entry->subquery->setOperations != NULL;
 }
 
-/* Whether a query has no subqueries in its range table, as most have none. */
+/* Whether a query has no subqueries in its range table.  Most queries have none. */
 static inline bool
 has_no_subquery(const Query *query)
 {
@@ -229,7 +229,7 @@ rewrite_joins(SfPass *pass, Node *node)
 	}
 }
 
-/* What the passes over all queries of a tree share. */
+/* The state that the passes over all queries of a tree share. */
 typedef struct RewriteContext
 {
 	const SfQueryLevel *outer;
@@ -300,7 +300,7 @@ plan_query(SF_PLANNER_HOOK_ARGS)
 	return plan(SF_PLANNER_HOOK_PASS);
 }
 
-/* Its settings are known, and not merely names in the configuration. */
+/* The settings of Citus are defined, and are not merely names in the configuration. */
 static bool
 is_citus_loaded(void)
 {

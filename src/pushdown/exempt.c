@@ -11,8 +11,8 @@
  *   that is so for the children of a parent, and otherwise only if constraint_exclusion is on;
  *   and only if the function is IMMUTABLE.
  *
- * It could no longer do so if they were replaced.  What counts is the relation that the
- * query names, not its partitions and children.
+ * The planner could no longer do so if they were replaced.  Only the relation that the query names
+ * is examined, not its partitions and children.
  *
  * The planner has the indexes of a relation in a list, without those that are not valid yet.
  * The list is empty for a parent, and before the planner has begun; then they are opened.
@@ -32,14 +32,14 @@
 
 #include "pushdown/exempt.h"
 
-/* What a tree of expressions is searched for. */
+/* The call for which a tree of expressions is searched. */
 typedef struct Search
 {
 	SfPass	   *pass;
 	const SfTimeCall *call;
 } Search;
 
-/* Whether an expression of a relation, in which its columns have number 1 or another, is it. */
+/* Whether an expression is the call, in which the number of the relation (varno) can differ. */
 static bool
 is_the_call(Node *node, Search *search)
 {
@@ -175,7 +175,7 @@ constraints_count(Relation relation, const SfTimeCall *call)
 	return func_volatile(call->function) == PROVOLATILE_IMMUTABLE;
 }
 
-/* What is not in the planner's list of indexes. */
+/* Whether a part of a relation that is not in the planner's list of indexes contains the call. */
 static bool
 relation_has(Oid relid, bool indexes, Search *search)
 {

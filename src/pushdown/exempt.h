@@ -11,7 +11,7 @@
 
 /*
  * Whether the planner can use the time of an ID of a relation as it is written, so that
- * conditions on it are left unchanged.  Of the pass, rel is NULL if the planner has not begun.
+ * conditions on it are left unchanged.  The pass's rel is NULL if the planner has not begun.
  */
 extern bool sf_is_exempt(SfPass *pass, Oid relid, const SfTimeCall *call);
 

@@ -53,7 +53,7 @@ sf_match_call(SfPass *pass, Node *node, SfTimeCall *call)
 	return decision->applies;
 }
 
-/* Which layout the IDs of a call have.  Returns false if that is not known now. */
+/* Determine the layout of the IDs of a call.  Returns false if it is unknown at this time. */
 static bool
 layout_of_call(SfComparison *comparison)
 {

@@ -15,8 +15,8 @@
 #include "pushdown/call.h"
 
 /*
- * One pass over conditions: the columns whose conditions are rewritten, and a memory of what
- * was looked up for them.
+ * One pass over conditions: the columns whose conditions are rewritten, and a cache of the catalog
+ * lookups for them.
  */
 typedef struct SfPass
 {
@@ -27,8 +27,8 @@ typedef struct SfPass
 	bool		(*applies) (struct SfPass *pass, const SfTimeCall *call);
 
 	/*
-	 * The planner's state if it is known by now, and the relation that the
-	 * columns belong to.
+	 * The planner's state, if the planner has begun, and the relation that
+	 * the columns belong to.
 	 */
 	PlannerInfo *root;
 	RelOptInfo *rel;

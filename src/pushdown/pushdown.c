@@ -4,18 +4,17 @@
  *
  * The planner calls a hook for each relation of a query, after it has read the relation's
  * indexes.  By then views, subqueries and SQL functions have been merged into the query and
- * constants have been folded, but conditions and sort keys have not been handed out to the
- * relations yet.  So the hook finds snowflake_timestamp(id) wherever it was written, and can
- * still replace it: in conditions (replace.c), in ORDER BY (sort.c), and for a table in a
- * UNION ALL, whose conditions have been handed out, by more conditions (append.c).  Each
- * call replaces what depends on columns of its own relation, since it knows no other
- * relation's indexes.
+ * constants have been folded, but conditions and sort keys have not been distributed to the
+ * relations yet.  So the hook finds snowflake_timestamp(id) wherever it was written, and can still
+ * replace it: in conditions (replace.c), in ORDER BY (sort.c), and for a table in a UNION ALL,
+ * whose conditions have been distributed, by additional conditions (append.c).  Each call replaces
+ * only expressions of columns of its own relation, since it has no other relation's indexes.
  *
  * Most queries do not contain the function, and must not pay for this.  The function has a
  * planner support function (support.c), which notes a dependency of the plan on the
- * function.  Where the plan depends on nothing, the hook returns at once.
+ * function.  If the plan has no dependencies, the hook returns at once.
  *
- * What this hook does not reach is done before the planner begins (early.c).
+ * Conditions that this hook does not reach are replaced before the planner begins (early.c).
  */
 #include "postgres.h"
 

@@ -190,7 +190,7 @@ replace_operator(SfPass *pass, OpExpr *operator)
 		replacement(pass, &comparison) : NULL;
 }
 
-/* The same for x = ANY(array): one range for each constant. */
+/* The replacement of x = ANY(array): one range for each constant. */
 static Expr *
 replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 {
@@ -209,7 +209,7 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	return list_length(ranges) == 1 ? linitial(ranges) : make_orclause(ranges);
 }
 
-/* The same for IS NULL and IS NOT NULL: of all IDs only a null has no time. */
+/* The replacement of IS NULL and IS NOT NULL: only a null ID has no time. */
 static Expr *
 replace_null_test(SfPass *pass, NullTest *test)
 {
@@ -225,7 +225,7 @@ replace_null_test(SfPass *pass, NullTest *test)
 	return (Expr *) result;
 }
 
-/* The same for (time, ID) < (instant, ID), and so on: the IDs alone are compared. */
+/* The replacement of (time, ID) < (instant, ID) and similar: only the IDs are compared. */
 static Expr *
 replace_row(SfPass *pass, RowCompareExpr *row)
 {
@@ -241,7 +241,7 @@ replace_row(SfPass *pass, RowCompareExpr *row)
 	return (Expr *) result;
 }
 
-/* AND and OR, in which the planner expects none of the same kind as an argument. */
+/* The replacement of AND or OR.  The planner expects that no argument is of the same kind. */
 static Expr *
 replace_in_boolean(SfPass *pass, BoolExpr *expression)
 {
@@ -290,7 +290,7 @@ replace(Node *node, void *context)
 		case T_SubLink:			/* their queries are planned on their own */
 		case T_SubPlan:
 		case T_AlternativeSubPlan:
-		case T_PlaceHolderVar:	/* equal ones must remain equal */
+		case T_PlaceHolderVar:	/* if two are equal, they must remain equal */
 		case T_Query:
 			return node;
 		default:

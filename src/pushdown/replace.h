@@ -13,8 +13,8 @@
 extern Node *sf_replace_in_condition(SfPass *pass, Node *condition);
 
 /*
- * The same for a list of conditions that are connected by AND, as the planner keeps them.
- * Returns the list itself if nothing was replaced.
+ * As sf_replace_in_condition, for a list of conditions that are connected by AND, as the planner
+ * keeps them.  Returns the list itself if nothing was replaced.
  */
 extern List *sf_replace_in_list(SfPass *pass, List *conditions);
 

@@ -9,14 +9,14 @@
  *		ORDER BY ..., snowflake_timestamp(id)			becomes		ORDER BY ..., id
  *		ORDER BY snowflake_timestamp(id), id, ...		becomes		ORDER BY id, ...
  *
- * if both keys of the second form have the same direction.  Nulls are where they were: the
- * time is null exactly if the ID is.  A key after the time other than the ID decides about
- * rows with equal times, so that the time is left alone.  So it is in queries where equal
- * times mean more than an order: with DISTINCT, GROUP BY, aggregates, window functions, or
- * WITH TIES.
+ * if both keys of the second form have the same direction.  Nulls keep their places, since the time
+ * is null exactly if the ID is.  If a key other than the ID follows the time, it determines the
+ * order of rows with equal times, and the time is left unchanged.  The time is also left unchanged
+ * in queries in which equal times affect more than the order: with DISTINCT, GROUP BY, aggregates,
+ * window functions, or WITH TIES.
  *
- * min() and max() of the time come through here as well.  The planner tries them as
- * subqueries with ORDER BY and LIMIT 1.
+ * min() and max() of the time are handled here as well.  The planner tries them as subqueries with
+ * ORDER BY and LIMIT 1.
  */
 #include "postgres.h"
 
@@ -73,7 +73,7 @@ sorts_by_id(SortGroupClause *key, List *targets, const SfTimeCall *call, bool de
 		id_descending == descending;
 }
 
-/* A target that is the ID of a call, which is added if there is none. */
+/* The target that is the ID of a call; it is added if there is none. */
 static TargetEntry *
 target_of_id(SfPass *pass, const SfTimeCall *call)
 {
@@ -93,7 +93,9 @@ target_of_id(SfPass *pass, const SfTimeCall *call)
 	return target;
 }
 
-/* No key refers to the target of the time any more: one that was only sorted by is the ID. */
+/*
+ * Detach a key from the target of the time.  If the target served only to sort, it becomes the ID.
+ */
 static void
 release_target(SortGroupClause *key, List *targets, const SfTimeCall *call)
 {
@@ -125,7 +127,7 @@ sort_by_id(SfPass *pass, ListCell *cell, const SfTimeCall *call, bool descending
 	lfirst(cell) = key;
 }
 
-/* The key at a place, after those behind it. */
+/* Rewrite the key at a place; those behind it were rewritten before. */
 static void
 rewrite_key(SfPass *pass, int place)
 {

@@ -3,13 +3,13 @@
  *	  Planner support functions of snowflake_timestamp(), snowflake_boundary() and others.
  *
  * The planner calls them when it simplifies a call of the function.  They note that the plan
- * depends on the function, which is what the hook of pushdown.c looks for.  So a plan is also
+ * depends on the function, and the hook of pushdown.c looks for this dependency.  So a plan is also
  * made again if the function or its privileges change, and the library is loaded in time.
  *
  * Two calls are simplified.  min() and max() use an index only if their argument is IMMUTABLE,
- * so that where a query has aggregates, snowflake_timestamp(id) is replaced by the form with
- * the layout as an argument.  And snowflake_boundary() of a constant is a constant, as the
- * bound of a comparison is (replace.c); snowflake_between() is made of these.
+ * so in a query with aggregates, snowflake_timestamp(id) is replaced by the form with the layout as
+ * an argument.  And snowflake_boundary() of a constant is a constant, as the bound of a comparison
+ * is (replace.c); snowflake_between() is made of these.
  */
 #include "postgres.h"
 
@@ -110,7 +110,7 @@ boundary_of_constant(PlannerInfo *root, FuncExpr *call)
 							  false, true);
 }
 
-/* The request to simplify a call while a query is planned; NULL if it is something else. */
+/* The request to simplify a call while a query is planned; NULL if the request is another one. */
 static SupportRequestSimplify *
 simplify_request(FunctionCallInfo fcinfo)
 {

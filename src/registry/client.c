@@ -103,9 +103,9 @@ sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *mess
 }
 
 /*
- * The result of the query that was sent; NULL if none arrives in time.  The registry sends
- * the row before it commits.  If the commit fails, an error follows the row, and that error
- * is the result.
+ * The result of the query that was sent; NULL if no result arrives in time.  The registry sends the
+ * row before it commits.  If the commit fails, an error follows the row, and that error is the
+ * result.
  */
 static PGresult *
 get_result(const SfConnection *connection)
@@ -140,7 +140,7 @@ is_done(const PGresult *result)
 }
 
 /*
- * Keep the reason why a call failed.  An error that the registry raised is a refusal.  After
+ * Keep the reason for which a call failed.  An error that the registry raised is a refusal.  After
  * any other failure the registry counts as unreachable.
  */
 static void
@@ -210,7 +210,7 @@ read_lease(const PGresult *result, SfAnswer *answer)
 	answer->skew = get_number(result, 4);
 }
 
-/* The row of a release has nothing to read. */
+/* The row of a release has no values to read. */
 static void
 read_nothing(const PGresult *result, SfAnswer *answer)
 {

@@ -28,8 +28,8 @@ typedef struct SfAnswer
 	TimestampTz free_at;		/* if refused: the time to try again, or
 								 * DT_NOEND */
 	int64		identity;		/* of the registry */
-	bool		other;			/* refused, because it is another registry
-								 * than before */
+	bool		other;			/* refused, because the registry is not the
+								 * previous one */
 	char		error[1024];	/* if not granted */
 	bool		no_function;	/* the registry does not have the function
 								 * that was called */
@@ -39,14 +39,14 @@ typedef struct SfAnswer
 typedef struct SfConnection
 {
 	struct pg_conn *libpq;
-	bool		leaving;		/* opened when the process was to exit */
+	bool		leaving;		/* opened after the process was told to exit */
 	SfStopwatch since;
 } SfConnection;
 
-/* What a process that is to exit may take, from opening a connection on, to end its calls. */
+/* The time that a process that is to exit has for its calls, including the connection. */
 #define SF_LEAVING_TIMEOUT	1000	/* ms */
 
-/* What a server asks for, and its description of itself. */
+/* The lease that a server requests, and its description of itself. */
 typedef struct SfClaim
 {
 	const pg_uuid_t *token;
@@ -62,16 +62,16 @@ typedef struct SfClaim
  * connect_timeout for each address of each host: 5 seconds, unless the connection string has
  * another value.
  *
- * No function here raises an error.  An answer is waited for some seconds at most.  All waits end
- * when the process is told to exit.  A connection that is opened after that is one to the address
- * of the last one, and has SF_LEAVING_TIMEOUT for all of its calls.
+ * No function here raises an error.  The wait for an answer lasts some seconds at most.  All waits
+ * end when the process is told to exit.  A connection that is opened after that uses the address of
+ * the last connection, and has SF_LEAVING_TIMEOUT for all of its calls.
  */
 extern bool sf_registry_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer);
 extern void sf_registry_disconnect(SfConnection *connection);
 
 /*
  * Ask for the identity of the registry: answer->identity, SF_NO_IDENTITY if it is of version 1.0.
- * Returns false, and sets answer->error, if it was not answered.
+ * Returns false, and sets answer->error, if the registry did not answer.
  */
 extern bool sf_registry_identity(const SfConnection *connection, SfAnswer *answer);
 
@@ -97,8 +97,8 @@ extern bool sf_registry_release(const SfConnection *connection, const pg_uuid_t 
 extern bool sf_registry_conninfo_is_valid(const char *conninfo, char **error);
 
 /*
- * For the files of this room: keep a message; and wait for an event of the socket, which returns
- * false if none occurs within so many ms since an instant.
+ * For the files of this directory only.  The first function keeps a message.  The second waits for
+ * an event of the socket, and returns false if none occurs within a number of ms after an instant.
  */
 extern void sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message);
 extern bool sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since,

@@ -8,8 +8,8 @@
  * exceeded.  So the hosts of the connection string are taken apart here, the addresses of each
  * are looked up, and each address is one connection of libpq with a timeout.
  *
- * Looking up addresses cannot be interrupted.  A process that is to exit does not do that, and
- * connects to the address that it was connected to last.
+ * Looking up addresses cannot be interrupted.  A process that is to exit does not look up
+ * addresses: it connects to the address to which it was connected last.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 #define CONNECT_TIMEOUT	5		/* s, unless the connection string has another
 								 * one */
 
-/* Where to connect to.  Empty values are those of the connection string. */
+/* The address to connect to.  Empty values are those of the connection string. */
 typedef struct Address
 {
 	char		host[NI_MAXHOST];
@@ -36,7 +36,7 @@ typedef struct Address
 	char		port[NI_MAXSERV];
 } Address;
 
-/* Where the process was connected to last. */
+/* The address to which the process was connected last. */
 static Address last_address;
 
 /* An attempt to connect to each address of a connection string. */
@@ -68,7 +68,7 @@ time_left(const SfConnection *connection, SfStopwatch since, int64 timeout)
 	return left;
 }
 
-/* Libpq may be called for an event of the socket alone, and not for one of the latch. */
+/* Libpq may be called only after an event of the socket, and not after one of the latch. */
 bool
 sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since, int64 timeout)
 {
@@ -114,7 +114,7 @@ complete(const Attempt *attempt)
 
 static void add_reason(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
 
-/* Keep a reason why there is no connection, after those of other addresses. */
+/* Append a reason for which a connection failed to those of the other addresses. */
 static void
 add_reason(SfAnswer *answer, const char *format,...)
 {
@@ -130,8 +130,8 @@ add_reason(SfAnswer *answer, const char *format,...)
 }
 
 /*
- * Keep the reason why an address could not be connected to.  Of an attempt that has not come to an
- * end, libpq's message has the address and no reason.
+ * Keep the reason for which the connection to an address failed.  If the attempt has not ended,
+ * libpq's message contains the address but no reason.
  */
 static void
 add_failure(SfAnswer *answer, PGconn *libpq)
@@ -179,8 +179,8 @@ connect_address(const Attempt *attempt, const Address *address)
 }
 
 /*
- * Connect to each address that the name of a host has.  If none is found, libpq would look for
- * them again.
+ * Connect to each address that the name of a host has.  If none is found, libpq is not called,
+ * since it would look them up again.
  */
 static bool
 connect_name(const Attempt *attempt, const Address *address)
@@ -230,7 +230,10 @@ option(PQconninfoOption *options, const char *keyword)
 	return "";
 }
 
-/* Copy the item of a list of that number, from 0 on.  Returns whether there is one. */
+/*
+ * Copy an item of a list, given by its number, from 0 on.  Returns false if the list has no such
+ * item.
+ */
 static bool
 get_item(const char *list, int number, char *item, size_t size)
 {
@@ -248,7 +251,7 @@ get_item(const char *list, int number, char *item, size_t size)
 	return true;
 }
 
-/* The number of an item of a list that is empty has no effect: the default is used. */
+/* Copy an item of a list of ports.  If the item is empty, the default port is used. */
 static void
 get_port(const char *list, int number, Address *address)
 {
@@ -295,7 +298,10 @@ get_options(const char *conninfo)
 	return options;
 }
 
-/* Libpq looks at connect_timeout in its blocking call alone.  0 and less are no limit there. */
+/*
+ * Libpq applies connect_timeout only in its blocking call.  There 0 and negative values mean no
+ * limit.
+ */
 static bool
 set_timeout(Attempt *attempt, const char *text)
 {

@@ -7,25 +7,24 @@
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
  * fail.  The worker tries again, at growing intervals; while calls fail, once a second.  When
- * the server is stopped, the worker closes the generators and gives the rest of the lease back.
+ * the server is stopped, the worker closes the generators and releases the rest of the lease.
  *
- * The worker is one loop that asks when the next attempt is due.  The calls of the registry
- * are in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions
- * never connect to the registry: a session that reaches the end of the lease, or fails, wakes
- * the worker.
+ * The worker is one loop that waits until the next attempt is due.  The calls of the registry are
+ * in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions never
+ * connect to the registry: a session that reaches the end of the lease, or fails, wakes the worker.
  *
  * With snowflake.registry_standby, the worker also runs on a standby, and holds a lease there
  * before the server is promoted.  The lease is in memory alone, as on any server, and the machine
- * ID is not that of the primary.  Nothing is issued from it before the promotion, and so all of it
- * is released if the standby is stopped.  A standby does not claim the machine ID of
- * snowflake.machine_id, which its primary is likely to hold, and cannot record the identity of
- * the registry: in these cases it claims when it is promoted.
+ * ID is not that of the primary.  No ID is issued before the promotion, and so the whole lease is
+ * released if the standby is stopped.  A standby does not claim the machine ID of
+ * snowflake.machine_id, which its primary is likely to hold, and cannot record the identity of the
+ * registry: in these cases it claims when it is promoted.
  *
  * A lease is held under a token (state/postmaster_memory.c).  The token belongs to one run of
  * the postmaster and to one lease.  A claim under a token that holds a lease returns that
- * lease again.  So the worker repeats a claim whose answer was lost, and a worker that
- * starts after a crash needs no knowledge of the previous one.  Another run, of this data
- * directory or of a copy of it, has another token and so is another holder.
+ * lease again.  So the worker repeats a claim whose answer was lost, and a worker that starts after
+ * a crash does not need the state of the previous one.  Another run, of this data directory or of a
+ * copy of it, has another token and so is another holder.
  */
 #include "postgres.h"
 
@@ -53,7 +52,7 @@
 #include "wait_event.h"
 
 #define FIRST_RETRY		250		/* ms; doubled with each failure */
-#define LAST_RETRY		60000	/* ms; but no more than an eighth of a lease */
+#define LAST_RETRY		60000	/* ms; but at most an eighth of a lease */
 #define REQUESTED_RETRY	1000	/* ms, at most, while calls fail because the
 								 * registry was not reached */
 #define LONGEST_SLEEP	10000	/* ms; limits how late the worker notices that
@@ -102,7 +101,7 @@ wanted_machine_id(SfShared *shared)
 	return sf_configured_machine_id(shared);
 }
 
-/* The length of the lease to ask for, in seconds. */
+/* The length of the lease to request, in seconds. */
 static int
 wanted_seconds(SfShared *shared)
 {
@@ -199,7 +198,7 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
 					timestamptz_to_str(lease->until)));
 }
 
-/* Give a lease that was granted to the generators.  Returns the previous state. */
+/* Pass a lease that was granted to the generators.  Returns the previous state. */
 static SfRegistryState
 take_lease(SfShared *shared, const SfLease *lease, int64 skew)
 {
@@ -280,9 +279,9 @@ record_registry(SfAnswer *answer)
 }
 
 /*
- * Whether the registry is the one that the leases of this server come from, which its first
- * registry becomes.  A registry that is not is asked for nothing, since the lease number that this
- * server knows would start a grace period there.
+ * Whether the registry is the one from which the leases of this server come.  The first registry is
+ * recorded as this one.  Nothing is requested from any other registry, since the lease number of
+ * this server would start a grace period there.
  */
 static bool
 is_own_registry(const SfConnection *connection, SfAnswer *answer)
@@ -320,7 +319,7 @@ ask_registry(const SfClaim *claim, const SfLease *held, SfAnswer *answer)
 	SfConnection connection;
 	bool		connected = sf_registry_connect(&connection, sf_settings_registry, answer);
 
-	/* an attempt that the stop of the server ends shows nothing */
+	/* an attempt that was cut short by the stop of the server has no result */
 	if (connected || !ShutdownRequestPending)
 		reached = connected;
 	if (!connected)
@@ -367,7 +366,7 @@ attempt_lease(SfShared *shared)
 		apply_answer(shared, &held, &answer);
 }
 
-/* Another registry is told nothing. */
+/* At a registry other than the recorded one, nothing is released. */
 static bool
 release_at_registry(const pg_uuid_t *token, TimestampTz used_until, const SfLease *held,
 					SfAnswer *answer)
@@ -433,7 +432,7 @@ describe_holder(void)
 		snprintf(holder, sizeof(holder), "%s:%d", host, PostPortNumber);
 }
 
-/* A signal that came during an attempt has woken that, and not this sleep. */
+/* A signal that arrived during an attempt has ended a wait of the attempt, and not this sleep. */
 static void
 sleep_until_due(SfShared *shared)
 {
@@ -474,8 +473,8 @@ snowflake_registry_worker_main(Datum argument)
 	release_lease(shared);
 
 	/*
-	 * A worker that exits with 0 is not started again.  This one must be if
-	 * it was terminated while the server continues.
+	 * A worker that exits with 0 is not started again.  This worker must be
+	 * started again if it was terminated while the server continues.
 	 */
 	proc_exit(1);
 }

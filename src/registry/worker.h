@@ -9,7 +9,7 @@
 
 /*
  * Register the worker, which then starts with the server, if the library is preloaded and a
- * registry is set.  The settings must be defined before.
+ * registry is set.  The settings must have been defined.
  */
 extern void sf_registry_worker_init(void);
 

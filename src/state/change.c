@@ -2,17 +2,17 @@
  * change.c
  *	  Changes of a generator while sessions take batches from it.
  *
- * There are six: an administrator moves the generator forward or backward, a clock that has
- * stepped back changes the phase of a generator that has phases, the registry worker begins
- * another lease, and it closes the generator when the server stops, and a session that is
- * terminated returns what is reserved and not used.  Sessions take batches meanwhile, without a
- * lock.  No session may issue an ID that is partly of the state before the change and partly of the
- * state after it.
+ * There are six.  An administrator moves the generator forward or backward.  When the clock has
+ * stepped back, a session changes the phase of a generator that has phases.  The registry worker
+ * begins another lease, and closes the generator when the server stops.  A session that is
+ * terminated returns the time that is reserved and not used.  Sessions take batches meanwhile,
+ * without a lock.  No session may issue an ID that is partly of the state before the change and
+ * partly of the state after it.
  *
  * All of them follow one protocol (invariant 3 in src/README.md), under the lock:
  *
- *	1. The durable state is written to the origin, if it changes.  This can fail, and then
- *	   nothing has changed.  (The return of the reservation writes it after step 3, see there.)
+ *	1. The durable state is written to the origin, if it changes.  If this fails, nothing has
+ *	   changed.  (The return of the reservation writes it after step 3; see return_locked.)
  *	2. sf_stop_issuing sets the end of the reservation to 0, which refuses all batches.
  *	3. The cursor and the other fields are changed.
  *	4. sf_resume_issuing changes the generation, and then publishes the new reservation.
@@ -22,22 +22,24 @@
  * batch only if the generation is the same.  The cases:
  *
  * - It has read the new reserved_until.  That was written after the generation, so the second
- *   read of the generation gives the new one, and the first one gave the new one as well, or
- *   the batch is dropped.  Everything that was read after the new generation is new.
- * - It has read 0.  It is refused.
+ *   read of the generation returns the new one.  If the first read did not return the new one as
+ *   well, the batch is dropped.  Everything that was read after the new generation is new.
+ * - It has read 0.  The batch is refused.
  * - It has read the old reserved_until, and so read machine ID and cursor before step 3.  If the
- *   cursor has been swapped since, by step 3 or by another session, its own swap fails.  If not,
- *   the batch lies below the old reservation, and is one of the state before the change, which
- *   was this server's to issue.  Step 3 then moves a cursor that covers this batch.
+ *   cursor has been swapped since, by step 3 or by another session, the session's own swap fails.
+ *   If not, the batch lies below the old reservation and belongs to the state before the change, in
+ *   which this server was allowed to issue it.  Step 3 then moves a cursor that is already past
+ *   this batch.
  *
  * Barriers: the one in sf_stop_issuing pairs with the one before the read of reserved_until, so
  * that a session that sees any change of step 3 does not see the old reservation.  The one in
  * sf_resume_issuing pairs with the one after the swap, so that a session that has read the new
- * reservation sees the new generation.  test/model has all of this, for interleavings and
- * for the memory model of AArch64.
+ * reservation sees the new generation.  test/model checks all of this, for interleavings and for
+ * the memory model of AArch64.
  *
- * A batch that a session holds is dropped by the look at the generation at its next ID.  A session
- * that is between that look and the return of its ID returns an ID of the state before.
+ * Before it issues each ID of a batch that it holds, a session compares the generation of the batch
+ * with that of the generator, and drops the batch if they differ.  A session that is between this
+ * comparison and the return of its ID returns an ID of the state before the change.
  */
 #include "postgres.h"
 
@@ -54,9 +56,10 @@
  */
 
 /*
- * What the origin holds is not lowered: if the reservation is above the instant, it is written
- * again, since the origin may have been created again since.  Nothing below the position is to
- * be issued in either phase, and so it is at or below wall_safe.
+ * The value in the origin is not lowered: if the reservation is above the instant, the reservation
+ * is written again, since the origin may have been dropped and created again meanwhile.  Nothing
+ * below the position is to be issued in either phase, so the ticks below it are at or below
+ * wall_safe.
  */
 static void
 move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position)
@@ -77,9 +80,9 @@ move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uin
 }
 
 /*
- * The origin is held, which keeps extensions of the reservation from raising what it holds
- * again.  An administrator who moves a generator backward says that nothing was issued at the
- * instant or after it, in either phase.
+ * The origin is held, so no extension of the reservation can raise its value again.  An
+ * administrator who moves a generator backward asserts that nothing was issued at the instant or
+ * after it, in either phase.
  */
 static bool
 move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
@@ -105,8 +108,8 @@ move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, ui
 }
 
 /*
- * The generator has not been opened in this run of the server: only the origin knows where it
- * is.  An origin that has lost its value is given one.
+ * The generator has not been opened in this run of the server: only the origin shows its position.
+ * An origin that has lost its value receives one.
  */
 static void
 move_unopened(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
@@ -165,7 +168,7 @@ sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant, 
  * The phase, when the clock has stepped back (core/phase.h)
  */
 
-/* How far the generator may be ahead of the clock without that being a step back. */
+/* How far the generator may be ahead of the clock before that counts as a step back. */
 static int64
 tolerated(SfGenerator *generator, uint64 cursor)
 {
@@ -193,10 +196,11 @@ sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
 /*
  * The origin is held, and so is the lock.  The clock is read and judged again.
  *
- * Phase, lower reservation and wall_safe are one number in the origin, so that a crash leaves all
- * of the old ones or all of the new ones.  Until the swap of the cursor, sessions that have read
- * the old reservation may take batches below it: the wall_safe of the origin is above all of these,
- * and the one in memory is the tick of the last batch that was taken.
+ * The phase, the lower reservation and wall_safe are one number in the origin, so a crash leaves
+ * either all of the old values or all of the new ones.  Until the swap of the cursor, sessions that
+ * have read the old reservation may take batches below it: the wall_safe in the origin is not below
+ * the tick of any of these batches, and the wall_safe in memory is the tick of the last batch that
+ * was taken.
  */
 static void
 change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
@@ -251,13 +255,13 @@ sf_change_phase(SfGenerator *generator, uint64 seen)
  */
 
 /*
- * IDs of another machine ID may be smaller than those of this one within a tick: the cursor
- * leaves its tick, so that the IDs of a session increase.  It also does so if nothing of the tick
- * was taken, since a session that has read the old machine ID and this cursor could still swap
- * it; and while the origin is missing, since the cursor keeps its value then.
+ * Within a tick, IDs of another machine ID may be smaller than those of this one.  So the cursor
+ * leaves its tick, and the IDs of a session increase.  The cursor also leaves its tick if nothing
+ * of the tick was taken, since a session that has read the old machine ID and this cursor could
+ * still swap the cursor; and while the origin is missing, since the cursor keeps its value then.
  *
- * A generator that has not been opened starts within the lease when it is.  One that was closed
- * continues where it was: the registry worker was told to end, and the server was not.
+ * A generator that has not been opened starts within the lease when it is opened.  A generator that
+ * was closed continues where it was: the registry worker was terminated, but the server was not.
  */
 void
 sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
@@ -291,7 +295,7 @@ sf_extend_lease(SfGenerator *generator, SfInstant until)
 	LWLockRelease(&generator->lock);
 }
 
-/* A position, or, if its tick has been begun, the next tick. */
+/* The position itself if it is the first one of its tick, otherwise the start of the next tick. */
 static uint64
 whole_tick(const SfGenerator *generator, uint64 position)
 {
@@ -303,7 +307,8 @@ whole_tick(const SfGenerator *generator, uint64 position)
 }
 
 /*
- * Sets the cursor to SF_CURSOR_CLOSED, and returns the one before, also if it was closed already.
+ * Set the cursor to SF_CURSOR_CLOSED and return the previous cursor.  If the generator was closed
+ * already, that is the cursor from before it was closed.
  */
 static uint64
 exchange_for_closed(SfGenerator *generator)
@@ -317,14 +322,14 @@ exchange_for_closed(SfGenerator *generator)
 }
 
 /*
- * Every batch that was taken before the exchange is below the cursor that it returns, and after
- * the exchange no swap succeeds, since no session has read SF_CURSOR_CLOSED as a cursor.  The rest
- * of batches that sessions hold is below it as well.  If another lease follows, the cursor of
- * before appears again, and a session that has slept since it read it can swap it: then the
- * generation is another one.
+ * Every batch that was taken before the exchange is below the cursor that the exchange returns, and
+ * so is the rest of each batch that a session holds.  After the exchange no swap succeeds, since no
+ * session uses SF_CURSOR_CLOSED as the expected value of its swap.  If another lease follows, the
+ * previous cursor is put back, and the swap of a session that has slept since it read that cursor
+ * can succeed; but then the generation has changed, and the session drops the batch.
  *
  * A generator that has not been opened has issued nothing, unless it was opened before all
- * processes were restarted: then nothing is known of what it issued.
+ * processes were restarted; in that case there is no record of the IDs that it issued.
  */
 SfInstant
 sf_change_close(SfGenerator *generator)
@@ -365,8 +370,8 @@ sf_change_close(SfGenerator *generator)
  * The rest of the cursor's tick stays reserved.  If it were lost, a role whose sessions take an ID
  * and are terminated, again and again, would make others wait for the next tick each time.
  *
- * The cursor of a closed generator is in closed_at, and nothing can be taken until there is
- * another lease; then nothing is reserved.
+ * The cursor of a closed generator is in closed_at.  No batch can be taken until another lease
+ * begins, and at that time nothing is reserved.
  */
 static void
 return_locked(SfGenerator *generator, ReplOriginId origin)

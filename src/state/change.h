@@ -19,15 +19,15 @@ typedef enum SfFloorChange
 
 /*
  * Move the generator, forward or backward, to the first tick that does not begin before an
- * instant.  The origin is held, and written; raises what sf_origin_write raises.  If IDs follow
- * that are below horizons that may have been returned, *horizon is a bound of these; otherwise
- * SF_NO_ID.
+ * instant.  The origin is held by the caller, and is written; raises the errors of sf_origin_write.
+ * If later IDs can be below horizons that may have been returned, *horizon is an upper bound of
+ * these horizons; otherwise it is SF_NO_ID.
  */
 extern SfFloorChange sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant,
 									 int64 *horizon);
 
 /*
- * Whether the clock, which was read after the cursor, is behind the generator by so much that a
+ * Whether the clock, which was read after the cursor, is so far behind the generator that a
  * generator with phases changes its phase, or has to wait.  SF_STEP_BACK_NONE for a generator
  * without phases.
  */
@@ -41,21 +41,21 @@ extern SfStepBack sf_judge_clock(SfGenerator *generator, uint64 cursor, Timestam
 extern bool sf_change_phase(SfGenerator *generator, uint64 seen);
 
 /*
- * Begin another lease: from now on IDs have this machine ID, and times from one instant to
- * before another.
+ * Begin another lease: from now on IDs have this machine ID, and times at or after from and before
+ * until.
  */
 extern void sf_change_lease(SfGenerator *generator, uint32 machine_id,
 							SfInstant from, SfInstant until);
 
 /*
- * Extend the lease to a later instant.  This stops nothing: only extensions of the reservation use
- * it.
+ * Extend the lease to a later instant.  Issuing is not stopped, since only extensions of the
+ * reservation use the end of the lease.
  */
 extern void sf_extend_lease(SfGenerator *generator, SfInstant until);
 
 /*
- * Let nothing be issued until there is another lease.  Returns an instant that all IDs, of
- * either phase, are before; infinity if none is known, -infinity if there are no IDs.
+ * Stop issuing until another lease begins.  Returns an instant that is after the times of all
+ * issued IDs, in either phase; infinity if no such instant is known, -infinity if no ID was issued.
  */
 extern SfInstant sf_change_close(SfGenerator *generator);
 

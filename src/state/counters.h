@@ -10,7 +10,7 @@
 #include "port/atomics.h"
 #include "utils/timestamp.h"
 
-/* What is counted; times are in microseconds. */
+/* The counters; times are in microseconds. */
 typedef enum SfCounter
 {
 	SF_COUNTER_BATCHES,
@@ -28,8 +28,8 @@ typedef enum SfCounter
 
 /*
  * Numbers in shared memory, since the start of the server or the last reset.
- * Changed by atomic operations; nothing but the view reads them, so they need
- * no order among each other.
+ * Changed by atomic operations; only the view reads them, so they need no order
+ * among each other.
  */
 typedef struct SfCounters
 {
@@ -52,7 +52,7 @@ sf_counter_add(SfCounters *counters, SfCounter counter, int64 amount)
 	(void) pg_atomic_fetch_add_u64(&counters->numbers[counter], amount);
 }
 
-/* Make a number as great as a value. */
+/* Set a number to a value if the value is greater. */
 static inline void
 sf_counter_raise(SfCounters *counters, SfCounter counter, uint64 value)
 {

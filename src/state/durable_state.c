@@ -4,7 +4,7 @@
  *
  * The state is one number, so that one record of WAL writes it, and a crash leaves all of
  * the old state or all of the new one: the end of the reservation as microseconds since the Unix
- * epoch, or, of a generator with phases, the whole state, packed (core/phase.h).  An end at the
+ * epoch, or, for a generator with phases, the whole state, packed (core/phase.h).  An end at the
  * epoch is rounded up, since 0 and SF_ORIGIN_NEW mean that nothing is reserved.
  */
 #include "postgres.h"

@@ -9,16 +9,17 @@
 #include "state/origin.h"
 
 /*
- * The state that the origin of a generator holds; all 0 if it was never written.  Returns false,
- * and all 0 as well, if the origin has lost its value.
+ * Read the state that the origin of a generator holds; all 0 if it was never written.  Returns
+ * false, and a state of all 0 as well, if the origin has lost its value.
  */
 extern bool sf_durable_state_read(const SfGenerator *generator, ReplOriginId origin,
 								  SfDurableState *state);
 
 /*
- * Write a state: the instant up to which IDs may be issued, and, of a generator with phases, the
+ * Write a state: the instant up to which IDs may be issued, and, for a generator with phases, the
  * last tick of the other phase and the number of changes of the phase.  The origin is held.  A
- * state below the stored one is written only if back is true.  Raises what sf_origin_write raises.
+ * state below the stored one is written only if back is true.  Raises the errors of
+ * sf_origin_write.
  */
 extern void sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 								   SfInstant reserved_until, uint64 wall_safe,

@@ -2,8 +2,8 @@
  * generator_state.h
  *	  The state of a generator, in shared memory.
  *
- * A generator issues IDs of one kind.  There are two: one of IDs of type bigint, and one of IDs of
- * type sno.  They share nothing except the code.  src/README.md has the invariants.
+ * A generator issues IDs of one kind.  There are two: one for IDs of type bigint, and one for IDs
+ * of type sno.  They share only the code.  src/README.md has the invariants.
  */
 #ifndef SF_GENERATOR_STATE_H
 #define SF_GENERATOR_STATE_H
@@ -29,9 +29,9 @@ typedef enum SfGeneratorKind
 #define SF_GENERATOR_COUNT	(SF_GENERATOR_SNO + 1)
 
 /*
- * The fields are in groups by who reads and who writes them, with a cache line of padding between
- * two groups, so that a write to one group does not take the line of another one away from the
- * processors that read it.  generator_state.c asserts the distances.
+ * The fields are grouped by how often they are read and written, with a cache line of padding
+ * between two groups, so that a write to one group does not invalidate a cache line of another
+ * group in the processors that read it.  generator_state.c asserts the distances.
  */
 typedef struct SfGenerator
 {
@@ -43,7 +43,7 @@ typedef struct SfGenerator
 	/* Written once, before any session can see the struct. */
 	SfGeneratorKind kind;
 	SfLayout	layout;
-	SfSequenceRange range;		/* not yet cut to the layout */
+	SfSequenceRange range;		/* not yet limited to the layout */
 
 	/* Whether a registry grants leases to this server (lease.h). */
 	bool		leased;
@@ -87,33 +87,33 @@ typedef struct SfGenerator
 	pg_atomic_uint32 origin_doubtful;
 
 	/*
-	 * A position; it and those above must not be issued (invariant 1).
+	 * A position; this one and all above it must not be issued (invariant 1).
 	 * Written under the lock, read without it: a session that reads an old
-	 * value asks for an extension too early, and never takes too much,
-	 * because an extension raises it.  Whatever lowers it follows the
-	 * protocol of change.c.
+	 * value requests an extension too early, and never takes too much,
+	 * because an extension only increases the value.  Every change that
+	 * lowers it follows the protocol of change.c.
 	 */
 	pg_atomic_uint64 reserved_until;
 
 	/*
-	 * The lease: positions from lease_start on, and below lease_end.  Without
-	 * a registry that is all of them; with one none, at first.  Written under
-	 * the lock.
+	 * The lease: positions at or above lease_start and below lease_end.
+	 * Without a registry these are all positions; with a registry there are
+	 * none at first.  Written under the lock.
 	 */
 	pg_atomic_uint64 lease_start;
 	pg_atomic_uint64 lease_end;
 
 	/*
 	 * See core/phase.h; written under the lock.  wall_safe is a tick.  A
-	 * generator without phases has one as well: the tick before its floor or
-	 * its lease, below which nothing is issued.
+	 * generator without phases has a wall_safe as well: the tick before its
+	 * floor or its lease, below which nothing is issued.
 	 */
 	pg_atomic_uint64 wall_safe;
 	pg_atomic_uint32 drifts;
 
 	/*
-	 * The cursor at the last opening or move: equal to it, nothing was taken
-	 * since.
+	 * The cursor at the last opening or move: if the cursor is still equal to
+	 * it, nothing was taken since.
 	 */
 	pg_atomic_uint64 opened;
 
@@ -127,8 +127,8 @@ typedef struct SfGenerator
 	uint64		written;
 
 	/*
-	 * Where the generator was opened, or its floor was set, an SfInstant; for
-	 * the view only.
+	 * The time of the position at which the generator was opened or to which
+	 * its floor was set last, an SfInstant; for the view only.
 	 */
 	pg_atomic_uint64 floor;
 
@@ -173,9 +173,9 @@ typedef struct SfGenerator
 	pg_atomic_uint64 cursor;
 
 	/*
-	 * Until when sessions that have not waited leave free positions to
-	 * sessions that have (generator/wait.c), a TimestampTz.  Read with each
-	 * batch, as the cursor is.
+	 * The time until which sessions that have not waited leave free positions
+	 * to sessions that have (generator/wait.c), a TimestampTz.  Read with
+	 * each batch, like the cursor.
 	 */
 	pg_atomic_uint64 yield_until;
 
@@ -189,7 +189,7 @@ typedef struct SfGenerator
 #define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
 #define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
 
-/* The cursor of a generator that is closed: the server stops. */
+/* The cursor of a generator that is closed: the server is being stopped. */
 #define SF_CURSOR_CLOSED			PG_UINT64_MAX
 
 /*
@@ -201,8 +201,7 @@ extern void sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, cons
 							  bool leased, int tranche);
 
 /*
- * Write the machine ID and the bounds of a lease: times from one instant to before
- * another.
+ * Write the machine ID and the bounds of a lease: times at or after from and before until.
  */
 extern void sf_generator_set_lease(SfGenerator *generator, uint32 machine_id,
 								   TimestampTz from, TimestampTz until);
@@ -249,7 +248,7 @@ sf_generator_time(const SfGenerator *generator, uint64 position)
 	return sf_layout_tick_start(&generator->layout, sf_position_tick(&generator->layout, position));
 }
 
-/* The last tick before that of a position; 0 where there is none. */
+/* The tick before that of a position; 0 if there is none. */
 static inline uint64
 sf_generator_tick_before(const SfGenerator *generator, uint64 position)
 {
@@ -274,7 +273,7 @@ sf_generator_is_past_lease(SfGenerator *generator, uint64 tick)
 	return tick >= sf_position_tick(&generator->layout, pg_atomic_read_u64(&generator->lease_end));
 }
 
-/* Whether the server stops, and issues no more IDs. */
+/* Whether the generator is closed: the server is being stopped and issues no more IDs. */
 static inline bool
 sf_generator_is_closed(SfGenerator *generator)
 {
@@ -288,7 +287,7 @@ sf_generator_machine_id(SfGenerator *generator)
 	return generator->layout.machine_bits > 0 ? pg_atomic_read_u32(&generator->machine_id) : 0;
 }
 
-/* Whether the origin may have lost what was written to it. */
+/* Whether the origin may have lost its value. */
 static inline bool
 sf_generator_doubts_origin(SfGenerator *generator)
 {
@@ -320,8 +319,8 @@ sf_generator_was_opened(SfGenerator *generator)
 extern void sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back);
 
 /*
- * Move the cursor, which sessions may be moving, to the next tick: all batches that were taken,
- * and all that a session that has read the cursor before can still take, are in earlier
+ * Move the cursor, which sessions may be moving, to the next tick: all batches that were taken, and
+ * all batches that a session can still take with a cursor that it has read before, are in earlier
  * ticks.  The lock is held.
  */
 extern void sf_generator_leave_tick(SfGenerator *generator);
@@ -332,21 +331,21 @@ extern void sf_generator_leave_tick(SfGenerator *generator);
  */
 extern void sf_generator_skip_position(SfGenerator *generator);
 
-/* Let nothing before a position be issued, in either phase.  The lock is held. */
+/* From now on issue nothing before a position, in either phase.  The lock is held. */
 extern void sf_generator_start_at(SfGenerator *generator, uint64 position);
 
 /*
  * Stop issuing, change the generator, and resume.  Between the two no session takes a batch,
  * and afterwards all sessions drop the batches that they hold.  The lock is held exclusively
- * from before the one to after the other.
+ * from before the first call until after the second.
  *
  * sf_stop_issuing returns the end of the reservation.  sf_resume_issuing takes the new end, cuts it
- * to the lease, and must be called even if nothing was changed; 0 lets nothing be issued.
+ * to the lease, and must be called even if nothing was changed; with 0 nothing is issued.
  */
 extern uint64 sf_stop_issuing(SfGenerator *generator);
 extern void sf_resume_issuing(SfGenerator *generator, uint64 reserved_until);
 
-/* What IDs of a generator are called in messages. */
+/* The name of a generator's IDs in messages. */
 static inline const char *
 sf_generator_kind_name(SfGeneratorKind kind)
 {

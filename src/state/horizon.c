@@ -3,10 +3,11 @@
  *	  The horizon: the ID below which no row can appear any more.
  *
  * IDs are issued before the rows that contain them are committed.  A reader that remembers the
- * greatest ID it has seen, and asks for greater ones, misses rows that are committed later.  The
- * horizon of a database is what such a reader may go up to: no row that is not visible yet to a
- * statement that begins after the horizon was returned, and whose ID was issued by this server in
- * the transaction that writes it, has an ID below the horizon.  It is the least of
+ * greatest ID it has seen, and requests greater ones, misses rows with lower IDs that are committed
+ * later.  The horizon of a database is the ID up to which such a reader may read.  It holds for
+ * rows whose ID was issued by this server in the transaction that writes them: if such a row is not
+ * visible yet to a statement that begins after the horizon was returned, its ID is not below the
+ * horizon.  The horizon is the least of
  *
  *	- the first IDs of all open transactions of the database that have issued any, and
  *	- the cursor, below which no further ID is issued.
@@ -17,9 +18,9 @@
  * A writer
  *	W1. publishes an ID in its slot,
  *	W2. full barrier,
- *	W3. swaps the cursor; the ID is of the cursor that is swapped.  If the swap fails, it withdraws
- *		the ID, so that a session that waits holds nothing back.
- * A batch ends with its transaction, and so the first ID of each transaction is of a swap.
+ *	W3. swaps the cursor; the ID is that of the cursor that is swapped.  If the swap fails, the
+ *		writer withdraws the ID, so that a session that waits does not hold the horizon back.
+ * A batch ends with its transaction, and so the first ID of each transaction comes from a swap.
  * A reader
  *	R1. reads the cursor,
  *	R2. publishes the candidate: the horizon that the cursor alone allows,
@@ -27,40 +28,42 @@
  *	R4. reads all slots.
  *
  * If R4 finds the ID, the horizon is not above it.  Suppose it does not.  Then W1 follows R4, and
- * by the barriers W3 follows R1.  A cursor does not go back, so the cursor that W3 swaps is at or
- * above the one of R1, and so is the ID.
+ * by the barriers W3 follows R1.  The cursor does not move backward, so the cursor that W3 swaps is
+ * at or above the one that R1 read, and so is the ID.
  *
- * A slot is cleared when the transaction has ended for others: callbacks of transactions run
- * after the process array was changed.  A reader that finds the slot cleared returns a horizon
- * that may be above the ID, and a statement that begins afterwards sees the row (write barrier
- * before the slot is cleared; to take a snapshot, the lock of the process array is acquired).  A
- * transaction that has issued several IDs has published the first, and the IDs of a session
- * increase.
+ * A slot is cleared after the end of the transaction is visible to others: callbacks of
+ * transactions run after the process array was changed.  A reader that finds the slot cleared
+ * returns a horizon that may be above the ID, and a statement that begins afterwards sees the row
+ * (there is a write barrier before the slot is cleared, and a snapshot is taken under the lock of
+ * the process array).  A transaction that has issued several IDs has published the first one, which
+ * is the least, since the IDs of a session increase.
  *
- * The machine ID belongs to the cursor as it does for sessions (change.c).  A reader reads the
- * generation before the cursor, and reserved_until and the generation after the machine ID.  If
- * the cursor is above reserved_until, which is 0 during a change, or the generation has changed,
- * the machine ID may be of another state than the cursor.  Then the reader takes the start of a
- * tick, which is right for all machine IDs: that of the cursor or of reserved_until, whichever is
- * lower.
+ * A reader needs the machine ID that belongs to the cursor, as sessions do (change.c).  It reads
+ * the generation before the cursor, and reserved_until and the generation again after the machine
+ * ID.  If the cursor is above reserved_until, which is 0 during a change, or the generation has
+ * changed, the machine ID may be of another state than the cursor.  In that case the reader uses
+ * the start of a tick, which is valid for all machine IDs: the tick of the cursor or of
+ * reserved_until, whichever is lower.
  *
- * No horizon is above reserved_until, which is on disk, and above which the generator starts
- * again after a crash.  A crash ends all transactions except the prepared ones (prepared.c).  So
- * the horizon does not go back over a crash.  A candidate stays valid, since the cursor does not
- * go back, and so a reader that can compute only a lower one uses the candidate.
+ * No horizon is above reserved_until.  This position is on disk, and after a crash the generator
+ * starts again above it.  A crash ends all transactions except the prepared ones (prepared.c).  So
+ * a crash does not move the horizon backward.  A candidate stays valid, since the cursor does not
+ * move backward, and so a reader that can compute only a lower one uses the published candidate.
  *
  * Rows whose ID was not issued in their transaction can be admitted (sf_horizon_admit): the ID is
  * published in the slot as well, and the candidate is read after the barrier.  A reader that has
- * missed the slot has published a candidate before, which is read.  If that is not above the ID,
- * neither is what the reader returns.  If it is, the ID is published under the lock, and only if
- * no horizon above it has been returned.  What was returned in an earlier run of the server is
+ * missed the slot has published its candidate before that, so its candidate is read.  If the
+ * candidate is not above the ID, the horizon that the reader returns is not above the ID either.
+ * If the candidate is above the ID, the ID is published under the lock, and only if no horizon
+ * above it has been returned.  The horizons that were returned in an earlier run of the server are
  * unknown, and so each ID below the start of this run is refused.
  *
- * What was returned is kept for each database, and less is never returned: the slot of a session
- * that loses the race for the cursor has a low ID for a moment.  Only an administrator who moves
- * the generator backward makes the horizon go back.
+ * The greatest horizon that was returned is kept for each database, and no lower one is returned
+ * later: without this the horizon could decrease, since the slot of a session that loses the race
+ * for the cursor has a low ID for a moment.  The horizon moves backward only if an administrator
+ * moves the generator backward.
  *
- * test/model has all of this, for interleavings and for the memory model of AArch64.
+ * test/model checks all of this, for interleavings and for the memory model of AArch64.
  */
 #include "postgres.h"
 
@@ -116,7 +119,7 @@ typedef struct Horizon
 
 static Horizon *horizon = NULL;
 
-/* This session's slot, NULL before the first ID; and what is in it. */
+/* This session's slot, NULL before the first ID; and the ID in it. */
 static Slot *my_slot = NULL;
 static int64 my_first = SF_NO_ID;
 
@@ -180,7 +183,7 @@ write_slot(int64 first)
 	my_first = first;
 }
 
-/* The memory may be of a segment that is detached before on_shmem_exit callbacks run. */
+/* The memory may belong to a segment that is detached before on_shmem_exit callbacks run. */
 static void
 leave_slot(int code, Datum argument)
 {
@@ -264,7 +267,7 @@ sf_horizon_admit(int64 id, int64 *returned)
 			return true;
 	}
 
-	/* A reader that has missed the slot has returned by then. */
+	/* Once the lock is held, a reader that has missed the slot has returned. */
 	LWLockAcquire(&horizon->lock, LW_SHARED);
 	*returned = sf_returned_bound(&horizon->returned, MyDatabaseId);
 	admitted = *returned <= id;
@@ -281,8 +284,8 @@ sf_horizon_admit(int64 id, int64 *returned)
  */
 
 /*
- * The horizon that the cursor alone allows; false if the generator is closed.  The argument is at
- * the top of this file.
+ * The horizon that the cursor alone allows; false if the generator is closed.  The proof is at the
+ * top of this file.
  */
 static bool
 allowed_by_cursor(SfGenerator *generator, int64 *id)
@@ -425,7 +428,10 @@ sf_horizon_least(void)
  * Changes of the generator
  */
 
-/* What was returned in earlier runs of the server is not known; it was not above this. */
+/*
+ * The horizons that were returned in earlier runs of the server are unknown; none of them was above
+ * this one.
+ */
 void
 sf_horizon_opened(SfGenerator *generator, uint64 position)
 {

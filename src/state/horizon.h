@@ -26,7 +26,7 @@ typedef struct SfHorizonHolder
 	TimestampTz since;			/* 0 if unknown */
 } SfHorizonHolder;
 
-/* The size of the shared memory, for max_connections and so on of this server. */
+/* The size of the shared memory, which depends on max_connections and similar settings. */
 extern Size sf_horizon_size(void);
 
 /* Make the state in new memory.  Raises nothing. */
@@ -41,29 +41,30 @@ extern void sf_horizon_attach(void *memory);
 
 /*
  * Publish that the transaction may issue an ID, before it does so: no horizon that is
- * returned from now on is above the ID.  Returns what sf_horizon_withdraw takes to undo that.
+ * returned from now on is above the ID.  Returns the argument with which sf_horizon_withdraw undoes
+ * that.
  *
  * Raises invalid_transaction_state in a parallel worker, whose transaction ends before that of
  * the session that commits its rows.
  */
 extern int64 sf_horizon_publish(int64 id);
 
-/* The ID was not issued. */
+/* Undo sf_horizon_publish: the ID was not issued. */
 extern void sf_horizon_withdraw(int64 before);
 
 /* The transaction has ended: its rows are visible, or will never be. */
 extern void sf_horizon_end(void);
 
 /*
- * Let the prepared transaction hold the horizon back, in place of this session: called before
- * it is prepared.  Raises what LockAcquire raises.
+ * Let the prepared transaction hold the horizon back, in place of this session.  Called before the
+ * transaction is prepared.  Raises the errors of LockAcquire.
  */
 extern void sf_horizon_prepare(void);
 
 /*
- * Publish the ID of a row that was not issued in this transaction, or may not have been.  Returns
- * false, and a bound of the horizons that were returned, if one above the ID was returned already,
- * or may have been.  Raises what sf_horizon_publish raises.
+ * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction.
+ * Returns false, and an upper bound of the returned horizons, if a horizon above the ID was
+ * returned already, or may have been.  Raises the errors of sf_horizon_publish.
  */
 extern bool sf_horizon_admit(int64 id, int64 *returned);
 
@@ -72,18 +73,19 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
  */
 
 /*
- * The horizon of a database; the generator has been opened.  Returns false if the generator is
- * closed.  Raises out_of_memory if there is none for the locks of prepared transactions.
+ * Compute the horizon of a database; the generator must have been opened.  Returns false if the
+ * generator is closed.  Raises out_of_memory if there is no memory for the locks of prepared
+ * transactions.
  */
 extern bool sf_horizon_advance(SfGenerator *generator, Oid database, int64 *horizon);
 
 /*
- * What holds horizons back, in all databases; allocates the array.  A look, without effect on
- * horizons.
+ * All transactions that hold horizons back, in all databases; allocates the array.  Has no effect
+ * on horizons.
  */
 extern int	sf_horizon_holders(SfHorizonHolder **holders);
 
-/* The least first ID of all of these, or SF_NO_ID. */
+/* The least first ID of all of these transactions, or SF_NO_ID. */
 extern int64 sf_horizon_least(void);
 
 /*
@@ -97,8 +99,8 @@ extern void sf_horizon_opened(SfGenerator *generator, uint64 position);
 
 /*
  * Move the cursor backward.  The lock of the generator is held, and issuing is stopped.  Returns
- * a bound of the horizons that may have been returned, in any database, if that is above IDs that
- * follow; otherwise SF_NO_ID.
+ * an upper bound of the horizons that may have been returned, in any database, if this bound is
+ * above later IDs; otherwise SF_NO_ID.
  */
 extern int64 sf_horizon_move_back(SfGenerator *generator, uint64 position);
 

@@ -1,11 +1,11 @@
 /*
  * lease.c
- *	  The lease of this server, and the state of its dealings with the registry.
+ *	  The lease of this server, and the state of its communication with the registry.
  *
  * A registry grants a lease: a machine ID and a span of ID time.  IDs are issued with the
  * machine ID of the lease, and with times in it.  Leases of one machine ID do not overlap, and so
- * no other server issues the same ID, whatever the clocks of the two servers say, and even if
- * one server is a copy of the other.
+ * no other server issues the same ID, whatever the clocks of the two servers show, and even if one
+ * server is a copy of the other.
  *
  * The registry worker (registry/worker.c) asks the registry and writes the answer here, before it
  * changes the generators.  Sessions read the state to explain why no ID can be issued, and the view
@@ -76,8 +76,8 @@ is_same(const SfLease *a, const SfLease *b)
 }
 
 /*
- * The lease is kept before it applies: if all processes are restarted in between, it applies
- * then.
+ * The lease is kept in the postmaster's memory before it applies: if all processes are restarted in
+ * between, it applies after the restart.
  */
 SfRegistryState
 sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *same)
@@ -123,7 +123,7 @@ sf_lease_forget(SfRegistry *registry)
 	LWLockRelease(&registry->lock);
 }
 
-/* Sessions that fail again and again wake the worker once. */
+/* Sessions that fail repeatedly wake the worker only once. */
 void
 sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
 {
@@ -151,7 +151,7 @@ sf_lease_attempt(SfRegistry *registry)
 	LWLockRelease(&registry->lock);
 }
 
-/* What was leased, as the detail of an error. */
+/* The lease, as the detail of an error. */
 static int
 detail_lease(const SfLease *lease)
 {
@@ -161,7 +161,7 @@ detail_lease(const SfLease *lease)
 					 lease->machine_id, timestamptz_to_str(lease->until));
 }
 
-/* Why the registry refuses: only roles that may read the view see the names of other servers. */
+/* The reason of a refusal.  Only roles that may read the view see the names of other servers. */
 static int
 detail_refusal(const SfRegistry *registry)
 {

@@ -1,6 +1,7 @@
 /*
  * lease.h
- *	  The lease of this server, and the state of its dealings with the registry.
+ *	  The lease of this server, and the state of its communication with the
+ *	  registry.
  */
 #ifndef SF_LEASE_H
 #define SF_LEASE_H
@@ -16,14 +17,14 @@
 
 typedef enum SfRegistryState
 {
-	SF_REGISTRY_CLAIMING,		/* no attempt has come to an end yet */
+	SF_REGISTRY_CLAIMING,		/* no attempt has ended yet */
 	SF_REGISTRY_HELD,			/* the last attempt was granted */
 	SF_REGISTRY_REFUSED,		/* the last attempt was refused */
 	SF_REGISTRY_UNREACHABLE,	/* the last attempt did not reach the registry */
-	SF_REGISTRY_RELEASED,		/* the server stops */
+	SF_REGISTRY_RELEASED,		/* the server is being stopped */
 } SfRegistryState;
 
-/* When sessions want the next attempt, in ascending order of urgency. */
+/* The requests of sessions for the next attempt, in ascending order of urgency. */
 typedef enum SfLeaseRequest
 {
 	SF_REQUEST_NONE,
@@ -32,25 +33,25 @@ typedef enum SfLeaseRequest
 	SF_REQUEST_NOW,
 } SfLeaseRequest;
 
-/* In shared memory; all of it under the lock. */
+/* In shared memory; the lock protects all of it. */
 typedef struct SfRegistry
 {
 	LWLock		lock;
 	SfLease		lease;
 	SfRegistryState state;
-	TimestampTz since;			/* of the state */
+	TimestampTz since;			/* of the current state */
 	bool		skew_known;
 	int64		skew;			/* us that this server's clock is ahead of the
 								 * registry's */
-	char		error[1024];	/* of the last attempt; empty if it was
+	char		error[1024];	/* of the last attempt; empty if that was
 								 * granted */
 	TimestampTz free_at;		/* if that was refused: when a lease might be
 								 * granted, or infinity */
 	bool		is_other;		/* if that was refused: because the registry
 								 * is another one than before */
-	int64		other_identity; /* then, its identity */
+	int64		other_identity; /* if is_other: its identity */
 	SfLeaseRequest request;		/* for the next attempt */
-	Latch	   *worker;			/* NULL: it does not run */
+	Latch	   *worker;			/* NULL if the worker does not run */
 } SfRegistry;
 
 /* Make the state, in new memory, with the lease from before the crash of a process, if any. */
@@ -59,13 +60,14 @@ extern void sf_lease_init(SfRegistry *registry);
 /* A copy of the state as it is now. */
 extern SfRegistry sf_registry_state(SfRegistry *registry);
 
-/* What the view calls a state. */
+/* The name of a state in the view. */
 extern const char *sf_registry_state_name(SfRegistryState state);
 
 /*
- * For the registry worker alone: what an attempt came to.  Both return the state before.  A lease
- * that was granted is the same as before if only its end differs; the caller then gives it to
- * the generators.  other is the identity of the registry if it is another one than before, or NULL.
+ * For the registry worker alone: record the result of an attempt.  Both functions return the
+ * previous state.  *same is set to whether a granted lease differs from the previous one at most in
+ * its end; the caller then passes the lease to the generators.  other is the identity of the
+ * registry if it is not the previous registry, or NULL.
  */
 extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease,
 										int64 skew, bool *same);
@@ -74,14 +76,15 @@ extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryStat
 											const int64 *other);
 
 /*
- * For the registry worker alone: there is no lease any more; the next one will have another
+ * For the registry worker alone: there is no lease any more; the next lease will have another
  * token.  The caller then closes the generators.
  */
 extern void sf_lease_forget(SfRegistry *registry);
 
 /*
- * Request an attempt of the registry worker, which it is woken for; and, for the worker, the most
- * urgent request, and that an attempt begins, after which there is none.
+ * sf_lease_request requests an attempt and wakes the registry worker.  The worker calls the other
+ * two: sf_lease_requested returns the most urgent request, and sf_lease_attempt clears the request,
+ * since an attempt begins.
  */
 extern void sf_lease_request(SfRegistry *registry, SfLeaseRequest request);
 extern SfLeaseRequest sf_lease_requested(SfRegistry *registry);
@@ -90,14 +93,14 @@ extern void sf_lease_attempt(SfRegistry *registry);
 /*
  * For a session that waits for a lease, to issue an ID of the named kind: wakes the registry
  * worker, which lets some time pass between attempts that fail.  Raises
- * object_not_in_prerequisite_state, which says why, if waiting is of no use: the last attempt has
- * failed, or the server stops.
+ * object_not_in_prerequisite_state, with the reason, if waiting is of no use: the last attempt has
+ * failed, or the server is being stopped.
  */
 extern void sf_lease_hurry(SfRegistry *registry, const char *name);
 
 /*
  * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
- * registry was not reached, that is a request for another attempt.
+ * registry was not reached, another attempt is requested as well.
  */
 pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
 

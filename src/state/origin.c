@@ -12,22 +12,21 @@
  * configured with another layout does not find the origin, and issues no ID.
  *
  * An origin takes one of max_replication_slots (18:
- * max_active_replication_origins) from its first write on.  If there is none,
- * replorigin_advance says so, and names the setting.
+ * max_active_replication_origins) from its first write on.  If no slot is free, replorigin_advance
+ * raises an error that names the setting.
  *
- * The name is catalog data, and transactional; the value is not.  So a reservation
- * is not written by a transaction that has itself renamed the origin: were it
- * rolled back, the value would be left without a name, to be found by the next
- * origin that is given the same number.
+ * The name is catalog data, and transactional; the value is not.  So a reservation is not written
+ * by a transaction that has itself renamed the origin: if the transaction were rolled back, the
+ * value would remain without a name, and the next origin with the same number would inherit it.
  *
- * For the same reason a drop that is rolled back is a drop: it sets the value to 0 at
- * once, and the rollback restores only the name.  So the value of an origin that exists is
- * never 0 without a loss: sf_origin_create writes SF_ORIGIN_NEW.  If that is rolled back, the
- * value 1 is left, which does no harm to an origin that is given the same number, because no WAL
- * record begins there.  But our own origin must not be left with it: a transaction that has
- * dropped the origin cannot create it, since its rollback would restore the old name with the value
- * of a new origin.  A generator whose origin is 0 is not opened.  A server that knows how far
- * it has reserved writes that again (reservation.c).
+ * For the same reason a drop loses the value even if it is rolled back: it sets the value to 0 at
+ * once, and the rollback restores only the name.  So the value of an existing origin is 0 only if
+ * the value was lost: sf_origin_create writes SF_ORIGIN_NEW.  If the creation is rolled back, the
+ * value 1 remains, which does no harm to a later origin with the same number, because no WAL record
+ * begins there.  But the extension's own origin must not be left with this value.  Therefore a
+ * transaction that has dropped the origin cannot create it: its rollback would restore the old name
+ * with the value of a new origin.  A generator whose origin is 0 is not opened.  A server that has
+ * the end of the reservation in shared memory writes it again (reservation.c).
  */
 #include "postgres.h"
 
@@ -76,7 +75,7 @@ is_row_of(Relation origins, HeapTuple row, SfGeneratorKind kind)
 	return strncmp(row_name(origins, row), prefixes[kind], strlen(prefixes[kind])) == 0;
 }
 
-/* The row of an origin, whatever layout it carries; NULL if there is none. */
+/* The row of an origin, with any layout in its name; NULL if there is none. */
 static HeapTuple
 find_row(Relation origins, SfGeneratorKind kind)
 {
@@ -177,7 +176,7 @@ report_uncommitted(void)
 			errhint("Commit CREATE EXTENSION or snowflake_accept_layout() first."));
 }
 
-/* Made or renamed by this transaction, which may still roll back. */
+/* Whether the row was created or renamed by this transaction, which may still roll back. */
 static bool
 is_uncommitted(HeapTuple row)
 {
@@ -190,7 +189,7 @@ row_origin(HeapTuple row)
 	return (ReplOriginId) ((Form_pg_replication_origin) GETSTRUCT(row))->roident;
 }
 
-/* The number of a generator's origin; raises what sf_origin_find raises. */
+/* The number of a generator's origin; raises the errors of sf_origin_find. */
 static ReplOriginId
 find_checked(const SfGenerator *generator)
 {
@@ -218,8 +217,9 @@ sf_origin_read(ReplOriginId origin)
 }
 
 /*
- * What DROP locks: in 15 the catalog, in mode Exclusive, since 16 the origin, in
- * mode AccessExclusive, to the end of its transaction.
+ * The lock tag of an origin.  A drop of the origin locks the catalog in mode
+ * Exclusive in 15, and the origin in mode AccessExclusive since 16, to the end
+ * of its transaction.
  */
 static LOCKTAG
 origin_tag(ReplOriginId origin)
@@ -245,7 +245,7 @@ unlock_catalog(void)
 	UnlockRelationOid(ReplicationOriginRelationId, RowExclusiveLock);
 }
 
-/* The catalog is locked; if this fails it is not any more. */
+/* The catalog is locked; if this fails, the catalog is unlocked. */
 static bool
 lock_origin(ReplOriginId origin, bool wait)
 {
@@ -253,14 +253,14 @@ lock_origin(ReplOriginId origin, bool wait)
 
 	if (LockAcquire(&tag, AccessShareLock, false, !wait) != LOCKACQUIRE_NOT_AVAIL)
 	{
-		AcceptInvalidationMessages();	/* what was done under the lock */
+		AcceptInvalidationMessages();	/* of changes under the lock */
 		return true;
 	}
 	unlock_catalog();
 	return false;
 }
 
-/* Whether sf_origin_find would give this origin. */
+/* Whether sf_origin_find would return this origin. */
 static bool
 is_register(ReplOriginId origin, const SfGenerator *generator)
 {
@@ -313,8 +313,8 @@ sf_origin_release(ReplOriginId origin)
 }
 
 /*
- * What is found may be dropped before it is locked, and another one be made: then that is
- * looked for.
+ * The origin that is found may be dropped, and another one created, before it is locked; in that
+ * case the search is repeated.
  */
 SfOriginHold
 sf_origin_find(const SfGenerator *generator, bool wait, ReplOriginId *origin)
@@ -354,7 +354,7 @@ rename_row(Relation origins, HeapTuple row, const char *name)
 	CommandCounterIncrement();
 }
 
-/* The name of the origin's row; NULL where there is none. */
+/* The name of the origin's row; NULL if there is none. */
 static char *
 carried_name(SfGeneratorKind kind)
 {
@@ -378,10 +378,10 @@ sf_origins_exist(void)
 }
 
 /*
- * Looks without a lock for which extensions would wait, and takes one only to change
- * something.  That one is kept to the end of the transaction, so that of two
- * databases that create the extension at once the second sees what the first
- * has made.
+ * Looks first without a lock that CREATE EXTENSION in other databases would wait for, and takes
+ * that lock only to change something.  The lock is kept to the end of the transaction, so that if
+ * two databases create the extension at once, the second sees the origin that the first has
+ * created.
  */
 bool
 sf_origin_create(SfGeneratorKind kind, const SfLayout *layout, bool accept, char **before)

@@ -14,7 +14,7 @@
 
 /*
  * The number of an origin that was created and not written since.  It is not 0: PostgreSQL sets
- * the number to 0 when an origin is dropped, also if the drop is rolled back.
+ * the number to 0 when an origin is dropped, even if the drop is rolled back.
  */
 #define SF_ORIGIN_NEW		UINT64CONST(1)
 
@@ -25,7 +25,8 @@ typedef enum SfOriginHold
 {
 	SF_ORIGIN_HELD,
 	SF_ORIGIN_BUSY,				/* another session is changing it */
-	SF_ORIGIN_GONE,				/* it is not what sf_origin_find gave any more */
+	SF_ORIGIN_GONE,				/* it is no longer the one that sf_origin_find
+								 * returned */
 } SfOriginHold;
 
 /*
@@ -72,7 +73,7 @@ extern void sf_origin_write(ReplOriginId origin, uint64 number, bool back);
 pg_noreturn extern void sf_origin_report_missing(SfGeneratorKind kind);
 pg_noreturn extern void sf_origin_report_lost(SfGeneratorKind kind);
 
-/* Whether each kind of generator has an origin, of whatever layout. */
+/* Whether each kind of generator has an origin, of any layout. */
 extern bool sf_origins_exist(void);
 
 /*

@@ -5,28 +5,28 @@
  * When a process crashes, the postmaster ends all others, makes shared memory again,
  * and starts them again.  The lease that a registry granted to this server is still
  * valid, and must not be lost with shared memory: the registry could be out of
- * reach at that moment.  But it must not outlive the postmaster: everything in the data
- * directory can be in a copy of it as well, and both copies be started.
+ * reach at that moment.  But it must not outlive the postmaster, and so it is not kept in the data
+ * directory: the directory can be copied, and both copies can be started.
  *
- * So it is in memory that the postmaster shares with its children by fork only, and
- * that a restart of the processes does not touch.  So is the token, by which the registry
- * recognizes the holder of a lease.
+ * So the lease is in memory that the postmaster shares with its children by fork only, and that a
+ * restart of the processes does not change.  The token, by which the registry recognizes the holder
+ * of a lease, is in this memory as well.
  *
- * A process that has gone wild may have written into this memory, and the registry worker may
- * have been killed while it wrote: a checksum shows that.  Then there is no lease, and another
- * token, until the registry has been asked.
+ * A faulty process may have overwritten this memory, and the registry worker may have been killed
+ * while it wrote to it; a checksum detects both.  In that case there is no lease, and a new token,
+ * until the registry has been asked.
  *
- * Another token is drawn when a lease is given back: a delayed message from before that
- * then cannot give back a later lease.
+ * A new token is generated when a lease is released, so that a delayed message from before the
+ * release cannot release a later lease.
  *
  * Generators that have been opened are noted here as well, because a generator that was lost with
- * shared memory does not show what it had issued.
+ * shared memory does not show whether it had issued IDs.
  *
- * Without a registry it is the machine ID that is kept: its first use fixes it until the
- * server is restarted, and the crash of one process is no restart.  Otherwise, if two servers
- * exchange their numbers and one of them has such a crash before it is restarted, both
- * would use the same number.  Sessions fix it by compare-and-swap.  It is stored with its
- * complement, so that a number that a process has overwritten is recognized.
+ * Without a registry the machine ID is kept: its first use fixes it until the server is restarted,
+ * and a restart of the processes after a crash does not count.  Otherwise, if two servers exchanged
+ * their machine IDs and one of them had such a crash before it was restarted, both would use the
+ * same machine ID.  Sessions fix the machine ID by compare-and-swap.  It is stored with its
+ * complement, so that an overwritten number is recognized.
  */
 #include "postgres.h"
 
@@ -66,7 +66,7 @@ checksum(const PostmasterMemory *memory)
 	return sum;
 }
 
-/* Write what the checksum is of. */
+/* Write the part that the checksum protects, and the checksum. */
 static void
 put(const pg_uuid_t *token, const SfLease *lease)
 {
@@ -108,7 +108,7 @@ sf_postmaster_forget_lease(void)
 	put(&token, &none);
 }
 
-/* A copy of what is kept, which is sound. */
+/* A copy of the memory.  A lease and token whose checksum is wrong are replaced first. */
 static PostmasterMemory
 get(void)
 {
@@ -160,7 +160,7 @@ encode_pinned(uint32 machine_id)
 	return (uint64) ~machine_id << 32 | machine_id;
 }
 
-/* SF_MACHINE_ID_NOT_PINNED for 0, and for what encode_pinned does not return. */
+/* SF_MACHINE_ID_NOT_PINNED for 0, and for a value that encode_pinned does not return. */
 static uint32
 decode_pinned(uint64 number)
 {

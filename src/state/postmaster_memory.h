@@ -13,23 +13,29 @@
 #include "state/generator_state.h"
 
 /*
- * Make it, in the postmaster, when it preloads the library; otherwise there is none.  Everything
- * except the machine IDs is for servers that lease, and for the registry worker alone, except
- * where another process is named.
+ * Create the memory, in the postmaster, when it preloads the library; otherwise there is no such
+ * memory.  All functions except those of machine IDs are for servers with a registry, and for the
+ * registry worker alone unless another process is named.
  */
 extern void sf_postmaster_memory_init(void);
 
-/* The token under which leases are held: random, of this run of the postmaster alone. */
+/*
+ * The token under which leases are held.  It is random, and belongs to this run of the postmaster
+ * alone.
+ */
 extern pg_uuid_t sf_postmaster_token(void);
 
-/* Keep a lease; and the lease that is kept, or number 0, which the postmaster reads as well. */
+/*
+ * Keep a lease; and return the lease that is kept, which has number 0 if there is none.  The
+ * postmaster calls the second one as well.
+ */
 extern void sf_postmaster_keep_lease(const SfLease *lease);
 extern SfLease sf_postmaster_lease(void);
 
-/* Forget the lease, and draw another token. */
+/* Forget the lease, and generate another token. */
 extern void sf_postmaster_forget_lease(void);
 
-/* Note, under the lock of a generator, that it was opened; and whether it ever was. */
+/* Note, under the lock of a generator, that it was opened; and return whether it ever was. */
 extern void sf_postmaster_note_opened(SfGeneratorKind kind);
 extern bool sf_postmaster_was_opened(SfGeneratorKind kind);
 

@@ -3,17 +3,16 @@
  *	  Prepared transactions that hold the horizon back.
  *
  * A transaction that is prepared leaves its session.  It may be committed by another session, or
- * after a restart of the server, or by a standby that was promoted; no callback tells of that.
- * So two things are kept of it:
+ * after a restart of the server, or by a standby that was promoted; no callback reports that.  So
+ * two things are kept for it:
  *
  * - A lock.  Before the transaction is prepared it takes a share lock of the kind of advisory
- * locks,
- *	 whose tag consists of the database, the first ID, and a class that no SQL function
+ *	 locks, whose tag consists of the database, the first ID, and a class that no SQL function
  *	 can lock.  PostgreSQL keeps the locks of a prepared transaction in its state file and in WAL,
  *	 and takes them again after a restart and at a promotion.
  * - An entry in shared memory, so that readers need not search the table of locks.  It is
- *	 valid as long as its transaction is in progress; a reader that finds it ended makes it
- *	 free.  A transaction whose preparation fails ends as well.
+ *	 valid as long as its transaction is in progress; a reader that finds that the transaction has
+ *	 ended frees the entry.  A transaction whose preparation fails ends as well.
  *
  * In each run of the server the first reader after recovery adds the transactions that were
  * prepared in earlier ones, from the table of locks.  Their locks are held by dummy processes
@@ -22,10 +21,11 @@
  *
  * An entry is added before the transaction is prepared, while the session's slot still has the
  * ID; the slot is cleared afterwards.  A reader looks at the slots first and then at the entries,
- * so it sees the one or the other.  The transaction has an xid by then, and is in progress.
+ * so it sees the ID in at least one of the two.  The transaction has an xid by then, and is in
+ * progress.
  *
  * There is an entry for each transaction that can be prepared, and for each session that may be
- * about to prepare one, so they suffice.
+ * about to prepare one, so a free entry always exists.
  */
 #include "postgres.h"
 
@@ -44,7 +44,7 @@
 
 typedef struct PreparedState
 {
-	bool		recovered;		/* those of earlier runs were added */
+	bool		recovered;		/* whether those of earlier runs were added */
 	SfPrepared	entries[FLEXIBLE_ARRAY_MEMBER];
 } PreparedState;
 
@@ -85,8 +85,9 @@ sf_prepared_lock(int64 first)
 }
 
 /*
- * Whether the transaction of an entry has ended.  No transaction is in progress that is half of all
- * xids behind the next one, and its xid may have been given to another one since.
+ * Whether the transaction of an entry has ended.  A transaction whose xid is half of all xids
+ * behind the next one cannot be in progress, and its xid may have been assigned to another one
+ * since.
  */
 static bool
 has_ended(const SfPrepared *entry)

@@ -20,14 +20,14 @@ typedef struct SfPrepared
 	TimestampTz since;			/* 0 if unknown */
 } SfPrepared;
 
-/* The size of the shared memory, and the memory, which is new or has been initialized. */
+/* The size of the shared memory; initialize it; and use memory that was initialized before. */
 extern Size sf_prepared_size(void);
 extern void sf_prepared_init(void *memory);
 extern void sf_prepared_attach(void *memory);
 
 /*
- * Take the lock by which the first ID of this transaction survives with the transaction when it is
- * prepared.  Raises out_of_memory if the lock table is full.
+ * Take the lock that keeps the first ID of this transaction when the transaction is prepared.
+ * Raises out_of_memory if the lock table is full.
  */
 extern void sf_prepared_lock(int64 first);
 
@@ -35,16 +35,16 @@ extern void sf_prepared_lock(int64 first);
 extern void sf_prepared_add(FullTransactionId xid, int64 first, TimestampTz since);
 
 /*
- * The first of the entries from an index on whose transaction has not ended, or NULL after the
- * last one; moves the index past it.  Entries of transactions that have ended are made free.  The
- * lock of the horizon is held exclusively.  Before the first call sf_prepared_recover is called.
+ * The first entry, from an index on, whose transaction has not ended, or NULL after the last one;
+ * moves the index past the entry.  Entries of transactions that have ended are freed.  The lock of
+ * the horizon is held exclusively.  sf_prepared_recover must be called before the first call.
  */
 extern const SfPrepared *sf_prepared_next(int *index);
 
 /*
  * Add the transactions that were prepared before this run of the server, if that has not been
- * done.  During recovery they are not known.  The lock of the horizon is held exclusively.  Raises
- * out_of_memory.
+ * done.  During recovery these transactions are unknown.  The lock of the horizon is held
+ * exclusively.  Raises out_of_memory.
  */
 extern void sf_prepared_recover(void);
 

@@ -7,10 +7,10 @@
  * server records the identity of its registry before its first claim there, and claims from no
  * other registry until an administrator calls snowflake_accept_registry().
  *
- * The identity has to be wherever the data is: on standbys, after a crash, and in a restored
- * backup.  So it is kept as the state of the generators is, as the progress of a replication
- * origin.  The registry worker has no database, and cannot read the catalog of origins, so
- * this origin has a fixed number and no row in the catalog.  The number is the last one that
+ * The identity must be present wherever the data is: on standbys, after a crash, and in a restored
+ * backup.  So it is kept in the same way as the state of the generators, as the progress of a
+ * replication origin.  The registry worker has no database, and cannot read the catalog of origins,
+ * so this origin has a fixed number and no row in the catalog.  The number is the last one that
  * PostgreSQL can assign, which it does only if all others are in use.
  *
  * The origin takes one of max_replication_slots (18: max_active_replication_origins) from its

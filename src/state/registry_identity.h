@@ -15,13 +15,13 @@ extern int64 sf_registry_identity_read(void);
 
 /*
  * Record an identity, or SF_NO_IDENTITY, and return when its WAL record is on disk.  Needs no
- * transaction.  Raises what sf_origin_write raises.
+ * transaction.  Raises the errors of sf_origin_write.
  */
 extern void sf_registry_identity_write(int64 identity);
 
 /*
- * The same for a process without transactions.  Returns false, with the message of the error, if
- * it fails.
+ * As sf_registry_identity_write, for a process without transactions.  Returns false, with the
+ * message of the error, if it fails.
  */
 extern bool sf_registry_identity_try_write(int64 identity, char *error, Size size);
 

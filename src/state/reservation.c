@@ -17,10 +17,10 @@
  * a transaction that contains it follow the reservation in WAL: a standby or a recovery to a
  * point in time that has replayed the transaction has replayed the reservation before.
  *
- * The lock serializes extensions, and each looks again under it whether it
- * is still needed, so that of many sessions that reach the end at once only one works.
- * The origin is held before the lock is taken, and is not waited for: a session that drops
- * an origin can wait for us in ways that no deadlock detector sees.
+ * The lock serializes extensions.  Under the lock a session checks again whether the extension is
+ * still needed, so that if many sessions reach the end at once, only one of them extends the
+ * reservation.  The origin is held before the lock is taken, and without waiting for it: a session
+ * that drops an origin can wait for this session in ways that no deadlock detector sees.
  *
  * If a registry grants leases to this server (lease.c), the reservation never ends after
  * the lease.
@@ -36,7 +36,8 @@
 #include "state/horizon.h"
 
 /*
- * Rounded as the origin stores it, and neither after the last tick nor after the lease.
+ * The end is rounded as the origin stores it, and is neither after the last tick nor after the
+ * lease.
  */
 uint64
 sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position)
@@ -83,8 +84,8 @@ extend_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen, Timestam
 }
 
 /*
- * The origin was dropped, and perhaps created again: open the generator again, from
- * where it is.  Until then nothing is issued.
+ * The origin was dropped, and perhaps created again: open the generator again, from its current
+ * position.  Until then nothing is issued.
  */
 static void
 reopen(SfGenerator *generator, ReplOriginId gone)
@@ -97,8 +98,8 @@ reopen(SfGenerator *generator, ReplOriginId gone)
 		sf_resume_issuing(generator, 0);
 	}
 	LWLockRelease(&generator->lock);
-	(void) sf_generator_open(generator);	/* a caller finds out that it is
-											 * not open */
+	(void) sf_generator_open(generator);	/* the caller finds that it is not
+											 * open */
 }
 
 SfOriginHold
@@ -146,7 +147,7 @@ report_no_reservation(SfGenerator *generator, uint64 reserved_until)
 			errhidestmt(true), errhidecontext(true));
 }
 
-/* While another session extends it, a session does not try again with each batch. */
+/* While another session extends the reservation, a session does not try again with each batch. */
 #define RETRY_AFTER		10000	/* us */
 
 void
@@ -181,9 +182,9 @@ sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now
 }
 
 /*
- * Move the cursor to where the state of the origin says.  The cursor is above that already if the
- * origin was created again in this run of the server, and then sessions may be moving it, and the
- * phase in memory holds.
+ * Move the cursor to the end of the reservation in the origin.  If the origin was created again in
+ * this run of the server, the cursor is above that already; then sessions may be moving the cursor,
+ * and the phase in memory applies.
  */
 static void
 start_at_state(SfGenerator *generator, const SfDurableState *state)
@@ -204,12 +205,13 @@ start_at_state(SfGenerator *generator, const SfDurableState *state)
 }
 
 /*
- * The origin is held, and so is the lock.  Afterwards the cursor is neither below what the origin
- * holds nor below the lease, and nothing is reserved.
+ * The origin is held, and so is the lock.  Afterwards the cursor is neither below the end in the
+ * origin nor below the lease, and nothing is reserved.
  *
- * The origin is written if it may hold less than where the cursor is: if the generator was open
- * before in this run, or the lease begins later.  Readers rely on it (horizon.c).  If the generator
- * was not open, the origin alone shows what was issued; returns false if it has lost its value.
+ * The origin is written if its value may be below the cursor: if the generator was open before in
+ * this run, or the lease begins later.  Readers rely on this (horizon.c).  If the generator was not
+ * open, only the origin shows which IDs may have been issued; returns false if it has lost its
+ * value.
  */
 static bool
 open_locked(SfGenerator *generator, ReplOriginId origin)

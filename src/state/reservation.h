@@ -14,14 +14,14 @@
  * another session has locked the origin.
  *
  * Raises object_not_in_prerequisite_state if the origin does not allow it
- * (sf_origin_find) or has lost its value; and what sf_origin_write raises.
+ * (sf_origin_find) or has lost its value; and the errors of sf_origin_write.
  */
 extern bool sf_generator_open(SfGenerator *generator);
 
 /*
- * Extend the reservation, whose end was seen, and for which a batch was refused; the caller reads
- * the state again.  now is a reading of the clock that was checked.  Returns false if another
- * session has locked the origin.
+ * Extend the reservation, because a batch was refused.  The arguments are the end that the caller
+ * has read, and a reading of the clock that was checked.  The caller then reads the state again.
+ * Returns false if another session has locked the origin.
  *
  * Raises object_not_in_prerequisite_state if the origin is gone, and what
  * sf_origin_write raises.
@@ -29,23 +29,23 @@ extern bool sf_generator_open(SfGenerator *generator);
 extern bool sf_reservation_extend(SfGenerator *generator, uint64 seen, TimestampTz now);
 
 /*
- * Extend a reservation whose end is near, unless another session is doing so: there is time until
- * it is reached, so no lock is waited for.  A reservation that the origin may have lost is
- * written again.  If the origin is gone, that is logged, once a minute at most.
+ * Extend a reservation whose end is near, unless another session is doing so.  The end is not
+ * reached yet, so this does not wait for a lock.  A reservation that the origin may have lost is
+ * written again.  If the origin is gone, this is logged, once a minute at most.
  *
- * Raises what sf_origin_write raises.
+ * Raises the errors of sf_origin_write.
  */
 extern void sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now);
 
-/* The end of an extended reservation, if the clock says now and the cursor is at a position. */
+/* The end of an extended reservation, for the clock's time and the position of the cursor. */
 extern uint64 sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position);
 
 /*
  * Hold the origin and take the lock, to write a reservation.  Both are held until
  * sf_reservation_release if SF_ORIGIN_HELD is returned, and neither otherwise.  If the origin is
- * gone, another one is looked for, and the generator is opened with it.
+ * gone, the function looks for another one and opens the generator with it.
  *
- * Raises what sf_generator_open raises.
+ * Raises the errors of sf_generator_open.
  */
 extern SfOriginHold sf_reservation_hold(SfGenerator *generator, ReplOriginId origin);
 extern void sf_reservation_release(SfGenerator *generator, ReplOriginId origin);

@@ -2,11 +2,11 @@
  * returned.c
  *	  The horizons that were returned, the greatest of each database.
  *
- * The table has a fixed size.  A database that has no entry is given the one that was not used
- * for the longest time, and what that had becomes a bound for all databases that are given an
- * entry afterwards.  So a server that returns horizons in more databases than there are entries
- * can return a lower horizon than before, for a moment; but what readers may have passed is
- * always known.
+ * The table has a fixed size.  A database that has no entry gets the least recently used one, and
+ * the horizon of that entry becomes a bound for all databases that get an entry afterwards.  So a
+ * server that returns horizons in more databases than there are entries can return a lower horizon
+ * than before, for a moment; but a bound of the horizons that readers may have used is always
+ * available.
  */
 #include "postgres.h"
 

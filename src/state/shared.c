@@ -3,10 +3,10 @@
  *	  The state that all backends of a server share.
  *
  * The postmaster makes it from the settings when it starts, and again when it
- * starts all processes again after one has crashed.  Where the library is not
- * preloaded, the first session that needs it does (PostgreSQL 17 and later), and the
- * others find it by its name; the settings that it is made from hold until the server is
- * restarted, as if they had been read at its start.
+ * starts all processes again after one has crashed.  If the library is not preloaded, the first
+ * session that needs the state makes it (PostgreSQL 17 and later), and the others find it by its
+ * name; the settings that it is made from apply until the server is restarted, as if they had been
+ * read at its start.
  */
 #include "postgres.h"
 
@@ -45,7 +45,7 @@ horizon_of(SfShared *memory)
 	return (char *) memory + CACHELINEALIGN(sizeof(SfShared));
 }
 
-/* After the crash of a process: the lease, or without a registry the machine IDs, that apply. */
+/* After the crash of a process, restore the lease, or without a registry the machine IDs. */
 static void
 restore_shared(SfShared *new)
 {
@@ -121,8 +121,7 @@ start_shared(void)
 
 /*
  * A replication origin was created or dropped, or that was rolled back: the origins may
- * have lost their values (origin.c).  Called in any state of the process, so it only notes
- * that.
+ * have lost their values (origin.c).  Called in any state of the process, so it only notes this.
  */
 static void
 doubt_origins(Datum argument, int cache, uint32 hash)
@@ -144,8 +143,8 @@ sf_shared_init(void)
 }
 
 /*
- * Sessions that were started after an update of the files have the new library, and the
- * memory may be the old one's.  (That is why it does not have the version in its name:
+ * Sessions that were started after an update of the files have the new library, and the old library
+ * may have made the memory.  (For this reason the name of the memory does not contain the version:
  * there would be two generators of each kind.)
  */
 static void
@@ -159,7 +158,7 @@ check_version(const SfShared *found)
 				errhint("Restart the server."));
 }
 
-/* Find what a session has made, or make it. */
+/* Find the state that a session has made, or make it. */
 static void
 attach(void)
 {
@@ -192,8 +191,8 @@ sf_shared_set_max_ahead(int max_ahead)
 }
 
 /*
- * Which line to add to which file.  A role that may not read the settings is
- * not told their values.
+ * The hint shows which line to add to which file.  A role that may not read the
+ * settings does not see their values.
  */
 static int
 preload_hint(void)

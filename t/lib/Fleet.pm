@@ -1,5 +1,5 @@
 # A registry, servers that lease their machine IDs from it, and all the IDs that these have
-# issued: none may be issued twice, whichever server it is from.
+# issued: none may be issued twice, by any servers.
 package Fleet;
 
 use strict;
@@ -13,8 +13,8 @@ use SnowflakeTest;
 use Test::More;
 use TestClock;
 
-# A registry that is started, under a clock if one is given, as are then all servers that are
-# given no other.
+# A registry that is started, under a clock if one is given.  Servers that are given no clock use
+# that of the registry.
 sub new
 {
 	my ($class, $clock) = @_;
@@ -39,7 +39,7 @@ sub make_registry
 
 sub registry { return $_[0]->{registry}; }
 
-# A server to which the registry can be moved, which is not created yet: servers know both
+# A server to which the registry can be moved, which is not created yet: servers have both
 # addresses.
 sub failover_to
 {
@@ -208,7 +208,7 @@ sub stop_writers
 # The sessions of a test that dies stop as well.
 END { append_to_file("$scratch/stop", '') if $? != 0 && -d $scratch; }
 
-# What a server shows of its lease: a column of pg_stat_snowflake.
+# A column of pg_stat_snowflake, about a server's lease.
 sub leased
 {
 	my ($self, $server, $column) = @_;

@@ -1,5 +1,6 @@
-# All the IDs that servers have issued in a test, and what must hold for them: none is issued
-# twice (P1), the time of each is that of the clock (P2), and those of a session increase (P3).  The layout is "twitter", and snowflake.max_ahead its default.
+# All the IDs that servers have issued in a test, and the properties that they must have: none is
+# issued twice (P1), the time of each is that of the clock (P2), and those of a session increase
+# (P3).  The layout is "twitter", and snowflake.max_ahead its default.
 package IdLog;
 
 use strict;

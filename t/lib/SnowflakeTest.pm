@@ -1,4 +1,4 @@
-# What all TAP tests share: servers that preload snowflake, and checks of them.
+# Functions for all TAP tests: servers that preload snowflake, and checks of them.
 package SnowflakeTest;
 
 use strict;
@@ -29,7 +29,7 @@ INIT
 	*Test::Builder::BAIL_OUT = sub { die "bailed out: $_[1]\n" };
 }
 
-# A test whose condition was not met in time ends there, unless it looks at the answer.
+# A test whose condition was not met in time ends there, unless it uses the result.
 {
 	no warnings 'redefine';
 	my $poll = \&PostgreSQL::Test::Cluster::poll_query_until;
@@ -98,7 +98,7 @@ sub postmaster
 	return (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
 }
 
-# Keep a server from starting processes, and so from letting clients in, until it is resumed.
+# Keep a server from starting processes, and so from accepting clients, until it is resumed.
 my %paused;
 
 sub pause_postmaster
@@ -117,7 +117,7 @@ sub resume_postmaster
 	delete $paused{ postmaster($server) };
 }
 
-# A test that dies has its servers stopped.
+# If a test dies, its servers are stopped.
 END { kill 'CONT', keys %paused; }
 
 # The children of a postmaster, or those whose title matches a pattern.
@@ -148,8 +148,8 @@ sub crash
 	wait_until(sub { !grep { kill 0, $_ } $postmaster, @children });
 }
 
-# Wait until a server that has restarted its processes lets clients in.  There is no query: a
-# psql that cannot connect can end before it is written to, of which IPC::Run dies.
+# Wait until a server that has restarted its processes accepts clients.  No query is sent: a psql
+# that cannot connect can end before the query is written to it, and IPC::Run then dies.
 sub wait_for_clients
 {
 	my ($server) = @_;

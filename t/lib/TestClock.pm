@@ -69,8 +69,8 @@ sub put
 	close $file;
 }
 
-# Let the clock stand still, as it is now or at a time, which is returned; and let it run again
-# as if it had not.
+# Let the clock stand still, as it is now or at a time, which is returned; and let it run again as
+# if it had not been stopped.
 sub freeze
 {
 	my ($self, $time) = @_;

@@ -1,7 +1,7 @@
 /*
  * citus.c
- *	  A library that looks like Citus to others: it has its settings, and a planner hook
- *	  that tells which queries call snowflake_timestamp() or snowflake_between() when it sees them.
+ *	  A library that imitates Citus: it has the settings of Citus, and a planner hook that reports
+ *	  which queries it receives that call snowflake_timestamp() or snowflake_between().
  */
 #include "postgres.h"
 

@@ -1,5 +1,5 @@
 // Tests the arithmetic of docs/decode.html, without a browser: its first script against the layouts of src/core and the
-// published values of test/vectors.  Also what the page is made of.  Prints TAP.
+// published values of test/vectors.  Also tests the parts of the page.  Prints TAP.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { arithmetic, done, html, is, ok, scripts, styles, sum, table, top } from "./page.mjs";
@@ -15,7 +15,7 @@ function attempt(call) {
 	}
 }
 
-/* What the page is made of */
+/* The parts of the page */
 
 const policy = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html)[1];
 is(policy, `default-src 'none'; script-src ${scripts.map(sum).join(" ")}; style-src ${styles.map(sum).join(" ")}; base-uri 'none'; form-action 'none'`,

@@ -1,5 +1,6 @@
-// Tests docs/decode.html in Chromium, without a window and over its debugging protocol (--remote-debugging-pipe): what the page
-// shows for published values, in both directions, links, errors, and that it loads nothing.  Prints TAP.
+// Tests docs/decode.html in Chromium, without a window and over its debugging protocol
+// (--remote-debugging-pipe): the display of the page for published values, in both directions,
+// links, errors, and that it loads nothing.  Prints TAP.
 //
 //   CHROMIUM=chromium [SCREENSHOTS=DIRECTORY] node test/decode/browser.mjs
 import { spawn } from "node:child_process";
@@ -81,7 +82,7 @@ async function open(fragment = "") {
 	await again;
 }
 
-/* What a reader does and sees */
+/* A user's actions, and the display */
 
 const type = (id, text) => evaluate(`{ const input = document.getElementById(${JSON.stringify(id)}); input.value = ${JSON.stringify(text)};
 	input.dispatchEvent(new Event(input.tagName === "SELECT" ? "change" : "input", { bubbles: true })); }`);
@@ -96,7 +97,8 @@ const messages = [];
 let session;
 
 /*
- * What the page makes of a table of published values, in both directions.  Runs in the page: returns the differences.
+ * Compares the page with a table of published values, in both directions.  Runs in the page:
+ * returns the differences.
  */
 function readAndEncode(rows) {
 	const wrong = [];

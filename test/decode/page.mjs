@@ -16,7 +16,7 @@ export const styles = contents("style");
 // As a Content-Security-Policy names a script.
 export const sum = text => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-// What the first script defines.
+// The definitions of the first script.
 export const arithmetic = () => vm.runInNewContext(`${scripts[0]}; Snowflake`, {});
 
 // The rows of a table of published values.

@@ -1,27 +1,27 @@
 #!/usr/bin/env perl
 
-# Runs the blocks of one page of documentation, and compares what they print with what the page says
-# that they print.  Prints TAP, a test for each block, named by file and line.
+# Runs the blocks of one page of documentation, and compares their output with the output that the
+# page shows.  Prints TAP, a test for each block, named by file and line.
 #
 #   blocks.pl PAGE
 #
-# A block is what stands between two lines ```.  What is done with it depends on its language:
+# A block is the text between two lines ```.  Its handling depends on its language:
 #
 #   sql      run by psql, in one session for the page, in a database of its own.  An error fails,
 #            unless the page shows it
-#   (none)   after a block of sql, sh or a program: what that prints.  Blank lines and footers do not count
+#   (none)   after a block of sql, sh or a program: the output of that block.  Blank lines and footers do not count
 #   sh       run by a shell, in a copy of the checkout
 #   python, go, java, ruby, js    a program, run as it is printed; not run if its language is not installed
 #   conf     lines of postgresql.conf: a server starts with them, and has them
 #   text     a drawing or a syntax: nothing to run
 #
-# Comments of HTML, which readers do not see, say more of the block after them:
+# HTML comments, which readers do not see, give details of the following block:
 #
-#   <!-- external: REASON -->    not run, since it needs what a test does not have
+#   <!-- external: REASON -->    not run, since a test does not have all that it needs
 #   <!-- in: FILE -->            a part of that file, in whatever language, which a test runs elsewhere
-#   <!-- varies -->              of an output: numbers and lengths of lines may be other ones
+#   <!-- varies -->              of an output: numbers and lengths of lines may differ
 #   <!-- on: SERVER -->          run on another server, see test/docs/run
-#   <!-- sql: STATEMENTS -->     run before it: what the page takes for granted
+#   <!-- sql: STATEMENTS -->     run before it: the objects that the page assumes
 #
 # test/docs/run starts the servers, and tells of them in the environment: DOC_DATABASE is the database of the page, DOC_SERVERS has their
 # connection strings, as "NAME=STRING;NAME=STRING", and DOC_ABSENT why others were not started, as
@@ -35,7 +35,8 @@ my %connection = (server => "dbname=$ENV{DOC_DATABASE}");
 my $number = 0;
 my $failed = 0;
 
-# Languages of programs: the command that shows that a language is installed, the name of a program's file, and what runs it.
+# Languages of programs: the command that shows that a language is installed, the name of a
+# program's file, and the command that runs it.
 my %programs = (
 	python => [qw(python3 block.py python3)],
 	go => ['go', 'block.go', 'go run'],
@@ -44,7 +45,7 @@ my %programs = (
 	js => [qw(node block.js node)],
 );
 
-# The blocks of the page, in order: line, language, text, and what comments say of it.
+# The blocks of the page, in order: line, language, text, and the details from comments.
 sub blocks
 {
 	my ($file) = @_;
@@ -87,8 +88,8 @@ sub report
 	return;
 }
 
-# What an output comes down to: without blank lines and spaces at the end, and if it varies
-# without its numbers, and the widths of columns that come of them.
+# The comparable part of an output: without blank lines and spaces at the end, and, if it varies,
+# without its numbers and the widths of columns that depend on them.
 sub essence
 {
 	my ($text, $varies) = @_;
@@ -98,7 +99,7 @@ sub essence
 	return $text;
 }
 
-# What psql prints for the blocks, by line of the page.
+# The output of psql for the blocks, by line of the page.
 sub run_sql
 {
 	my (@blocks) = @_;
@@ -152,7 +153,8 @@ sub run_program
 	return ($?, $output);
 }
 
-# The server of these blocks starts with its lines, and shows the settings as they are there.
+# The server of these blocks starts with its lines, and shows the settings with the values of these
+# lines.
 sub run_conf
 {
 	my ($block) = @_;

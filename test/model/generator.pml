@@ -2,10 +2,10 @@
  * generator.pml
  *	  The generator as a model, of which spin tries every run.
  *
- * The promise: an ID that was issued is not issued again, in whatever order backends
- * run, whatever the clock says, after a crash at any point, and after the promotion of
- * a standby that has received the commit of the transaction that holds the ID.  (A
- * recovery to a point in time is the same as a promotion.)
+ * The promise: an ID that was issued is not issued again, in whatever order backends run, whatever
+ * the clock shows, after a crash at any point, and after the promotion of a standby that has
+ * received the commit of the transaction that holds the ID.  (A recovery to a point in time is the
+ * same as a promotion.)
  *
  * With LEASES, machine IDs come from a registry, and the promise is about IDs with their
  * machine ID.  In addition, each ID is within a lease of its machine ID that this server
@@ -21,8 +21,8 @@
  *
  * A step is one access to shared memory or to WAL, with the arithmetic around
  * it, which no other process sees.  Names are those of the C code; a local that ends
- * in "_seen" holds a value that was read from shared memory.  Accesses share a step only
- * if no other process could come between them to any effect:
+ * in "_seen" holds a value that was read from shared memory.  Accesses share a step only if no step
+ * of another process between them could have an effect:
  *
  * - the lock is taken in the step of the first access under it, and released in
  *   that of the last, or after it;
@@ -38,7 +38,7 @@
  *
  * The six changes of a generator are those of state/change.c: it moves forward, it moves
  * backward, it changes its phase, it gets another lease, it is closed, and a session that is
- * terminated returns what is reserved.  Each of them
+ * terminated returns the reservation.  Each of them
  *
  *	1. writes the origin and flushes WAL, if the change is to survive a crash,
  *	2. stops issuing: stop_issuing() sets reserved_until to 0,
@@ -47,31 +47,30 @@
  *
  * The return of the reservation is the exception: it writes the origin after step 3.
  *
- * A session that reads 0 takes no batch.  It asks for a reservation, waits for the lock, which
- * is held until the change has ended, and compares reserved_until again: if that is another
- * number by then, the session starts over; else it extends the reservation itself.  A write
- * of the origin that fails comes before all else, and so is a change that was not made.
- * An origin that is gone uses the same pair (state/reservation.c: reopen).
+ * A session that reads 0 takes no batch.  It requests a reservation, waits for the lock, which is
+ * held until the change has ended, and compares reserved_until again: if that is another number by
+ * then, the session starts over; otherwise it extends the reservation itself.  A write of the
+ * origin that fails precedes all other steps, and so is the same as a change that was not made.
+ * The loss of an origin uses the same pair (state/reservation.c: reopen).
  *
- * What is simpler than in C, and why nothing is lost by it:
+ * Simplifications compared with C, and the reasons for which nothing is lost by them:
  *
  * - Time is counted in ticks of two positions, and there are few ticks.  On the
  *   last one callers get an error, as in C.
  * - Each reading of the clock gives any tick.  So the clock may stand, jump, and
- *   step back between any two readings, and be another for each process.  Waits and
- *   the check for jumps only keep some readings from being used; here, all are.
+ *   step back between any two readings, and differ between processes.  Waits and the check for
+ *   jumps only keep some readings from being used; here, all are.
  * - The size of a batch, its jitter, and whether a reservation is extended early: any.
- * - A session whose batch is refused, be it for the clock, for the reservation or
- *   because its swap fails, starts over at sf_next_id.  From there it can
- *   do all that the loop of take_batch does.
+ * - A session whose batch is refused, because of the clock or the reservation, or because its swap
+ *   fails, starts over at sf_next_id.  From there it can do all that the loop of take_batch does.
  * - The checker watches one ID.  Each ID issued becomes that one or not, while there is
  *   none.  Spin tries both, so of a run that issues an ID twice it finds the variant
  *   that watches this ID.
  * - WAL is its result when it is replayed to the end, to the point up to which it is
  *   flushed, and to the point up to which a standby has received it.  Any process may flush
- *   at any time, and a crash keeps what is flushed: WAL that survives further than
- *   a process asked for is WAL that another process flushed just before the crash.
- *   A standby that lags is one that has received no more yet.
+ *   at any time, and a crash keeps the flushed part: WAL that survives further than a process
+ *   requested is WAL that another process flushed just before the crash.  A standby that lags is
+ *   one that has received no more yet.
  * - The commit of the watched ID is logged any time after it was issued, or never.
  * - A crash is one step, at any time.  It takes shared memory, and the batches of
  *   sessions.  Each backend notices in a step of its own, and none continues before
@@ -80,9 +79,9 @@
  * With LEASES:
  *
  * - There are two machine IDs.  The first lease is of one of them and starts at tick 0;
- *   others are of any, as long as they start after any other server's: at the end of the
- *   last lease that this server had of the machine ID, or later.  Other servers and
- *   the registry are the matter of registry.pml.
+ *   others are of either, provided that they start after those of any other server: at the end of
+ *   the last lease that this server had of the machine ID, or later.  Other servers and the
+ *   registry are modeled in registry.pml.
  * - The lease that survives a restart of all processes (state/postmaster_memory.c) is set in
  *   the first step of a change, and forgotten in the step that closes the generator.  In
  *   between, a restart finds one or the other, which is a change before or after it.
@@ -97,8 +96,8 @@
  * - There is one generator.  The other is given leases in the same way, and the end that is
  *   released is the later one of the two.
  * - With SESSIONS, IDs are compared by tick, machine ID and sequence, in this order.  Machine
- *   ID 0, which the server has first, is the greater one, so that the first change of the
- *   machine ID can go wrong.
+ *   ID 0, which the server has first, is the greater one, so that a mistake in the first change of
+ *   the machine ID is found.
  * - With LOSSES, the origin is dropped and created again at once, with 0.  Any session notices
  *   under the lock that it is gone, in a step of its own; here, World does.  The number
  *   in the origin protects nothing then, so there are no crashes as well.
@@ -111,9 +110,9 @@
  * processor reorders.  The model accesses memory in the order of the C code, which the barriers
  * there have to ensure; litmus/ checks that they do.
  *
- * Macros: the bounds below; PHASES, LEASES, SESSIONS and REACH, see there; any other puts in
- * one mistake, by which spin has to find an ID that breaks the promise.  test/model/run
- * tells with which it is run.
+ * Macros: the bounds below; PHASES, LEASES, SESSIONS and REACH, see there; any other introduces one
+ * mistake, for which spin has to find an ID that breaks the promise.  test/model/run shows with
+ * which macros it is run.
  */
 
 #ifndef BACKENDS
@@ -214,14 +213,16 @@ byte closed_at;
 /* Of IDs with their machine IDs, the greater one has the greater rank. */
 #define RANK(id)	((TICK(PART(id)) * 2 + 1 - MACHINE(id)) * SEQUENCES + PART(id) % SEQUENCES)
 
-/* What survives a restart of all processes: state/postmaster_memory.c.  NOT_PINNED: none. */
+/*
+ * The state that survives a restart of all processes: state/postmaster_memory.c.  NOT_PINNED: none.
+ */
 byte kept_machine;
 byte kept_start;
 byte kept_end = FIRST_END;
 
 /*
- * The registry's record of the two machine IDs: until when others may not have them;
- * and the ticks in which this server may issue or have issued IDs, one bit each.
+ * The registry's record of the two machine IDs: the time until which others may not have them; and
+ * the ticks in which this server may issue or have issued IDs, one bit each.
  */
 byte ended[2];
 byte granted[2];
@@ -535,7 +536,7 @@ inline sf_generator_open()
 	}
 }
 
-/* One of the two alone is no mistake: each makes up for the other. */
+/* Leaving out only one of the two is no mistake: each compensates for the other. */
 #ifdef EXTEND_BLINDLY
 #define STILL_WANTED	true
 #define write_origin(position)	replorigin_advance_back(position)
@@ -649,7 +650,7 @@ inline change_phase()
 	XLogFlush();
 #endif
 	stop_issuing(_);
-	atomic {						/* the swap that succeeds; end keeps what it swapped */
+	atomic {						/* the swap that succeeds; end keeps the value that it swapped */
 		end = cursor;
 		cursor = start;
 		start = 0
@@ -899,9 +900,9 @@ inline move_forward()
 /*
  * state/change.c: sf_change_floor, backward; the lock is held.
  *
- * IDs issued before can be issued again: that is what the administrator asks for.
- * Those issued until the generation changes can, too, as the comment in C
- * says.  Of those issued from then on, none is issued twice.
+ * IDs issued before can be issued again, as the administrator has requested.
+ * Those issued until the generation changes can, too, as the comment in C says.
+ * Of those issued from then on, none is issued twice.
  */
 inline move_backward()
 {
@@ -1038,7 +1039,7 @@ inline forget_change()
 	previous = 0
 }
 
-/* The lease is kept first: after a restart of all processes it is in force. */
+/* The lease is kept first: after a restart of all processes it applies. */
 inline keep()
 {
 	kept_machine = machine;
@@ -1108,7 +1109,7 @@ inline change_lease()
 #define END_OF_OPENED(cursor)	ROUNDED_UP(cursor)
 #endif
 
-/* A generator that was not opened since a crash has no record of what was issued before. */
+/* A generator that was not opened since a crash has no record of the IDs issued before. */
 #ifdef UNUSED_SINCE_CRASH
 #define USED_END(cursor)	END_OF_OPENED(cursor)
 #else
@@ -1227,7 +1228,7 @@ unlock:	atomic {
 
 /*
  * state/change.c: sf_change_return, of a session that is terminated.  The origin may hold a lower
- * end only when no batch above it can be taken any more.
+ * end only when no batch above that end can be taken any more.
  */
 inline skip_position()
 {
@@ -1368,7 +1369,7 @@ end:
 			RUNNING && WATCHING && !written.commit;
 			written.commit = true
 		}
-	:: d_step {						/* the standby receives what is flushed */
+	:: d_step {						/* the standby receives the flushed WAL */
 			RUNNING && DIFFER(standby, flushed);
 #ifdef ORIGIN_NOT_LOGGED
 			standby.commit = flushed.commit

@@ -12,38 +12,38 @@
  * visible from the step in which its transaction leaves the process array; a reader's next
  * statement begins after the step in which its horizon is returned, at once.
  *
- * What is simpler than in C, and why nothing is lost by it:
+ * Simplifications compared with C, and the reasons for which nothing is lost by them:
  *
  * - Time, clocks and batches: as in generator.pml.  A session may ask for another batch at any
  *   time, even if it holds one.  The state that outlives a crash is on disk in the step in which it
  *   is written.  No lock of the origin is modeled, and the origin is never lost.
  * - A session whose batch is refused or whose swap fails is at "idle" then, where it may wait for
- *   any length of time.  There, its slot holds what its transaction has, and nothing else.
+ *   any length of time.  There, its slot holds the first ID of its transaction, and no other ID.
  * - The checker watches one row, as generator.pml watches one ID.
  * - One transaction of a run is prepared.  Its transaction ID is in progress from before its slot
  *   is set.  World commits it at any time, or never.
  * - There is no limit on the number of transactions or horizons; cursors end them.
  * - With BUFFERS, a write to a slot or to the shared maximum reaches other processes any time
  *   later, and with the next barrier at the latest.  A swap is no barrier.  Only the last write to
- *   a slot is kept in the buffer; that another process sees the one before is the run in which it
- *   left the buffer before.  Without BUFFERS a write and the barrier after it are one step, since a
- *   write that waits is one that was made later.
+ *   a slot is kept in the buffer; a run in which another process sees the previous write is the one
+ *   in which that write left the buffer earlier.  Without BUFFERS a write and the barrier after it
+ *   are one step, since a delayed write is the same as a write that was made later.
  * - With GUARD, a session also writes rows with keys that come from anywhere, each checked by the
  *   guard.  After an error of the guard the transaction may continue, from a savepoint.
- * - With CHANGES, the generator is given another lease of any machine ID, or is closed, and may be
- *   given a lease then.  A start of the server may be one with another machine ID.
- * - With EVICTION, the entry of a database in the table of what was returned may be given to
- *   another one at any time.  Then the horizon may decrease, which is not checked.
+ * - With CHANGES, the generator gets another lease of any machine ID, or is closed, and may then
+ *   get a lease.  A start of the server may be one with another machine ID.
+ * - With EVICTION, the entry of a database in the table of returned horizons may be given to
+ *   another database at any time.  Then the horizon may decrease, which is not checked.
  * - The second read of the generation by a reader (allowed_by_cursor) refuses more than the promise
- *   needs: spin finds no error without it, and so no mistake leaves it out.  While a cursor can
- *   still be swapped by sessions that have the old machine ID, reserved_until is 0.
+ *   needs: spin finds no error without it, and so there is no mistake that leaves it out.  While a
+ *   cursor can still be swapped by sessions that have the old machine ID, reserved_until is 0.
  * - Sessions and readers do not read the fields of the generator out of order; litmus/ checks that.
  *
- * Macros: the bounds below; BUFFERS, GUARD, EVICTION and REACH, see there; any other puts in one
- * mistake, by which spin has to find a row that breaks the promise, a horizon that decreases, or a
+ * Macros: the bounds below; BUFFERS, GUARD, EVICTION and REACH, see there; any other introduces one
+ * mistake, for which spin has to find a row that breaks the promise, a horizon that decreases, or a
  * session that holds the horizon back while it waits.  PREPARED_FIRST is two: the order in which a
  * reader looks at slots and entries matters only if entries are added without the lock.
- * test/model/run tells with which it is run.
+ * test/model/run shows with which macros it is run.
  */
 
 #ifndef WRITERS
@@ -91,7 +91,7 @@
 #define COMPOSE(position, machine) \
 	((TICK(position) * MACHINES + (machine)) * SEQUENCES + (position) % SEQUENCES)
 
-#define NONE			255		/* no ID; as a slot it holds nobody back */
+#define NONE			255		/* no ID; as a slot it does not hold the horizon back */
 #define EMPTY			254		/* nothing in a buffer */
 #define CLOSED			(POSITION(TICKS) + 1)	/* SF_CURSOR_CLOSED */
 
@@ -131,7 +131,7 @@ byte slot_buffer[WRITERS] = EMPTY;
 byte candidate_buffer = EMPTY;
 #endif
 
-/* What survives a crash. */
+/* The state that survives a crash. */
 byte origin;
 #if PREPARES > 0
 byte prepared_lock = NONE;		/* the first ID that the lock of the prepared transaction carries */
@@ -141,7 +141,7 @@ mtype transaction = not_prepared;
 #define IN_PROGRESS	(transaction == being_prepared || transaction == prepared)
 #endif
 
-/* What the checker knows. */
+/* The state of the checker. */
 byte promised[DATABASES];		/* the greatest horizon that was returned */
 byte watched = NONE;			/* the ID of the row */
 byte watched_writer;
@@ -189,7 +189,7 @@ bool moved_backward;
 #define SLOT_AS_WRITTEN		slot[me]
 #endif
 
-/* What leaves the buffer by itself is World's. */
+/* World makes writes leave the buffer. */
 inline drain_slot(writer)
 {
 #ifdef BUFFERS
@@ -219,7 +219,7 @@ inline drain_candidate()
 }
 
 /*
- * Publish an ID as the slot, if it is less than what the transaction has, with a full barrier.
+ * Publish an ID as the slot, if it is less than the transaction's first ID, with a full barrier.
  */
 inline publish()
 {
@@ -229,7 +229,7 @@ inline publish()
 #endif
 }
 
-/* The slot is what the transaction has. */
+/* The slot is the transaction's first ID. */
 inline withdraw()
 {
 	write_slot(first)
@@ -325,7 +325,7 @@ inline any_tick(tick)
 /*
  * state/reservation.c: open_locked, extend_locked
  *
- * What is reserved is on disk, also if the generator is opened at the start of a lease.
+ * The reservation is on disk, also if the generator is opened at the start of a lease.
  */
 inline open_generator()
 {
@@ -361,13 +361,13 @@ inline extend_reservation(position)
 /* A session: its transactions, one after another. */
 proctype Writer(byte me)
 {
-	byte first = NONE;			/* what the transaction has in its slot */
+	byte first = NONE;			/* the transaction's ID in its slot */
 	byte held_next, held_end, held_machine, held_generation;
 	byte generation_seen, machine_id_seen, cursor_seen, reserved_until_seen, start, end, id;
 
 idle:
 	{
-		/* Sleeping, or between two statements: the slot holds what the transaction has. */
+		/* Sleeping, or between two statements: the slot holds the transaction's first ID. */
 		assert(SLOT_AS_WRITTEN >= first);
 		if
 		:: atomic { RUNNING && opened && !IS_CLOSED -> generation_seen = generation }

@@ -3,23 +3,23 @@
  *	  The registry and its servers as a model, of which spin tries every run.
  *
  * The promise: no two servers issue IDs of the same machine ID and the same time,
- * in whatever order they come to the registry, whatever their clocks say, after
- * crashes of servers, after the registry has moved to a standby that has not
- * received the last leases granted, and after it was dropped and created again.
+ * in whatever order they call the registry, whatever their clocks show, after crashes of servers,
+ * after the registry has moved to a standby that has not received the last leases granted, and
+ * after it was dropped and created again.
  *
  * How to read it: see generator.pml.  A step is one call of a function of the
  * registry, with its answer: a lock on the registry's configuration serializes the calls,
  * and between a call and its answer a server only uses the lease that it has.  An
  * answer that is lost on the way is one that the server does not take.
  *
- * What is simpler than in SQL and C, and why nothing is lost by it:
+ * Simplifications compared with SQL and C, and the reasons for which nothing is lost by them:
  *
  * - Time is counted in ticks, and there are few.
  * - A server that has a lease issues any time of it at any moment.  So its clock may
- *   show any time, and it makes no difference what the server has issued before or holds
- *   back.  It has a lease until it takes another one, releases it, or crashes; whether the
- *   time of the lease has passed is not checked.  A crash of its processes alone, after which
- *   it has the same lease and the same token, is no step here.
+ *   show any time, and it makes no difference which IDs the server has issued before.  It has a
+ *   lease until it takes another one, releases it, or crashes; whether the time of the lease has
+ *   passed is not checked.  A crash of its processes alone, after which it has the same lease and
+ *   the same token, is not a step here.
  * - The clock that a server sends is off from the registry's by no more than the
  *   registry accepts; else it is refused, and nothing happens.
  * - The registry's clock is the true time or up to SKEW ticks ahead of it, another at
@@ -29,8 +29,8 @@
  *   nor which of them is watched.
  * - A server may claim at any time, also while it holds a lease: then the registry answers
  *   with that lease.  So a claim that arrives late, after the server has given up waiting for
- *   it, is tried too.  A renewal that arrives late states less than one in time.  Only a release
- *   can do harm by arriving late, and here it arrives at any time, or never.
+ *   it, is tried too.  A renewal that arrives late states less than one in time.  Only a late
+ *   release can do harm, and here it arrives at any time, or never.
  * - A stop is a crash after a release.  A server that is started again has another
  *   token, and so has a copy of a server: it is one more server.
  * - The checker watches one ID, as in generator.pml.
@@ -40,13 +40,13 @@
  *   call.  The one at the beginning was declared the first, and has none.
  *
  * Left out: leases of different lengths, all are the longest one; a registry that does not
- * notice that its files were put back, and two registries at once, against which it can do
- * nothing; calls of the operator, who is trusted: that a server is dead, that no lease was
- * lost, that one was.  IDs that one server issues twice are the matter of generator.pml;
- * here, a server may be granted again what it had.
+ * notice that its files were put back, and two registries at once, against which it has no
+ * protection; calls of the operator, who is trusted: that a server is dead, that no lease was lost,
+ * that one was.  IDs that one server issues twice are covered by generator.pml; here, a server may
+ * be granted its previous lease again.
  *
- * Macros: the bounds below; REACH, see there; any other puts in one mistake, by which spin
- * has to find an ID of two servers.  test/model/run tells with which it is run.
+ * Macros: the bounds below; REACH, see there; any other introduces one mistake, for which spin has
+ * to find an ID of two servers.  test/model/run shows with which macros it is run.
  */
 
 #ifndef SERVERS
@@ -120,7 +120,7 @@ byte time;						/* the true one */
 byte moves;
 byte stops;
 
-/* A release on its way. */
+/* A release that was sent and has not arrived. */
 byte leaving_token;
 byte leaving_machine;
 byte leaving_end;
@@ -371,7 +371,7 @@ inline renew()
 
 #else
 
-/* The proof is taken for whatever row has the token. */
+/* The proof is accepted for any row with the token. */
 inline renew()
 {
 	enter();
@@ -509,7 +509,7 @@ end:
 			time++
 		}
 #if STOPS > 0
-	:: d_step {						/* a release comes to the registry */
+	:: d_step {						/* a release arrives at the registry */
 			leaving_token != NO_TOKEN;
 			release(0);
 #if MACHINES > 1

@@ -88,7 +88,7 @@ SELECT format('CREATE VIEW v_%1$s AS SELECT id, %2$s_timestamp(id) AS created_at
        format('CREATE VIEW k_%1$s AS SELECT %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END)
 FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,timely,parent,secret,ids}'::text[]) name \gexec
 
--- views that are more than that
+-- views that are more complex
 CREATE VIEW v_outer AS SELECT id, created_at, n, item FROM v_plain WHERE n > 3;
 CREATE VIEW v_named AS SELECT id AS id, snowflake_timestamp(id, 'twitter') AS created_at, n, item FROM loose;
 CREATE VIEW v_decoded AS SELECT id, (snowflake_decode(id)).created_at, n, item FROM plain;
@@ -144,8 +144,8 @@ BEGIN
 END $$;
 
 /*
- * The rows of a statement as text, in its order; or the SQLSTATE of its error.  What it changes is
- * undone, after the rows of the table that it changes have been added.
+ * The rows of a statement as text, in its order; or the SQLSTATE of its error.  Its changes are
+ * undone, after the rows of the changed table have been added.
  */
 CREATE FUNCTION results(statement text, way text, parameters text, changed text) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,5 @@
-// Of drizzle-kit: what is pushed, and where it writes what it reads.
+// The configuration of drizzle-kit: the schema to push, and the directory of its
+// output.
 export default {
   dialect: "postgresql",
   schema: "./drizzle/schema.mjs",

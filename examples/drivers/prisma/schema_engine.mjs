@@ -1,12 +1,13 @@
-// Prisma's schema engine as WebAssembly, from npm: what `prisma db push`, `prisma migrate diff` and
-// `prisma db pull` run.  The engine that Prisma's commands use is downloaded from elsewhere.
+// Prisma's schema engine as WebAssembly, from npm, for `prisma db push`, `prisma migrate diff` and
+// `prisma db pull`.  The engine that Prisma's commands use is downloaded from elsewhere.
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { bindMigrationAwareSqlAdapterFactory } from "@prisma/driver-adapter-utils";
 import * as engine from "@prisma/schema-engine-wasm/schema_engine_bg";
 
-// PrismaPg 7.10 does not know the type "char" of system catalogs, which the engine reads: text to it.
+// PrismaPg 7.10 does not support the type "char" of system catalogs, which the engine reads: it is
+// converted to text.
 class CatalogPg extends PrismaPg {
   async connect() {
     const adapter = await super.connect();

@@ -1,13 +1,13 @@
 # Makes one litmus test for herd7 of one condition of a .test file: -v form=llsc or lse,
 # -v number= of the condition, -v without= the name of a barrier that is left out, or nothing.
 #
-# What PostgreSQL's primitives are on AArch64: plain accesses are LDR and STR;
-# pg_read_barrier is DMB ISHLD; pg_memory_barrier is DMB ISH; pg_write_barrier is DMB ISHST,
-# the weakest that it may be (compilers emit DMB ISH); a compare-and-swap, an addition and an
-# exchange are LDAXR and STLXR, or one instruction of LSE.  A swap that fails ends its process,
-# and so does an exclusive store that fails: the loop that it is in begins again.  A process that
-# comes to its end has done=1.  stop_issuing and resume_issuing are the functions of
-# state/generator_state.c, each with a barrier of its name.
+# PostgreSQL's primitives on AArch64: plain accesses are LDR and STR; pg_read_barrier is DMB ISHLD;
+# pg_memory_barrier is DMB ISH; pg_write_barrier is DMB ISHST, the weakest that it may be (compilers
+# emit DMB ISH); a compare-and-swap, an addition and an exchange are LDAXR and STLXR, or one
+# instruction of LSE.  A swap that fails ends its process, and so does an exclusive store that
+# fails: the loop that it is in begins again.  A process that runs to its end has done=1.
+# stop_issuing and resume_issuing are the functions of state/generator_state.c, each with a barrier
+# of its name.
 
 function emit(text) { code[process, ++lines[process]] = text }
 
