@@ -12,14 +12,109 @@ AS 'MODULE_PATHNAME', 'snowflake_is_valid'
 LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_is_valid(bigint) IS
-'whether a number is a Snowflake ID in the layout of snowflake.layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; says nothing about whether it was issued';
+'whether a number is a Snowflake ID in the layout of snowflake.layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; an ID that is valid was not necessarily issued';
 
 CREATE FUNCTION snowflake_is_valid(id bigint, layout text) RETURNS boolean
 AS 'MODULE_PATHNAME', 'snowflake_is_valid'
 LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_is_valid(bigint, text) IS
-'whether a number is a Snowflake ID in the given layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; says nothing about whether it was issued';
+'whether a number is a Snowflake ID in the given layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; an ID that is valid was not necessarily issued';
+
+/*
+ * Creating partitions
+ *
+ * As in version 1.0, except for the messages.
+ */
+CREATE OR REPLACE FUNCTION snowflake_create_partitions(
+	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
+RETURNS SETOF regclass
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN start_at IS NULL THEN 'start_at'
+		WHEN end_at IS NULL THEN 'end_at' WHEN step IS NULL THEN 'step' END;
+	parent_table record;
+	prefix text;
+	period record;
+	existing record;
+	base name;
+	partition text;
+BEGIN
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
+	SELECT c.relnamespace::regnamespace AS schema, c.relname AS name, pg_get_userbyid(c.relowner) AS owner,
+		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage, k.attname AS key
+	INTO parent_table
+	FROM pg_partitioned_table p
+		JOIN pg_class c ON c.oid = p.partrelid
+		JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = p.partattrs[0]
+		JOIN pg_opclass o ON o.oid = p.partclass[0]
+		LEFT JOIN pg_am a ON a.oid = c.relam
+		LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
+	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND o.opcdefault;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, parent_table.key;
+	IF prefix IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
+			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the IDs.';
+	END IF;
+	IF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at OR start_at + step <= start_at THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step" must be positive',
+			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at, step);
+	END IF;
+
+	FOR period IN
+		EXECUTE format('SELECT name, from_at, to_at, %1$s.%2$s_boundary(from_at)::text AS from_id, %1$s.%2$s_boundary(to_at)::text AS to_id'
+			' FROM %1$s.snowflake_periods($1, $2, $3)', extension_schema, prefix) USING start_at, end_at, step
+	LOOP
+		-- boundaries never decrease as time moves forward
+		IF period.from_id = period.to_id THEN
+			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+				MESSAGE = format('no ID has a time from %s to %s', period.from_at, period.to_at),
+				HINT = CASE prefix WHEN 'sno' THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms long.'
+					ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at least one tick long.' END;
+		END IF;
+		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO existing
+		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+		WHERE inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) =
+			format('FOR VALUES FROM (%L) TO (%L)', period.from_id, period.to_id);
+		IF existing.is_leaving THEN
+			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+				MESSAGE = format('partition %s is pending detach', existing.partition),
+				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.', parent, existing.partition);
+		END IF;
+		CONTINUE WHEN FOUND;
+
+		-- a long name is shortened to make room for the period
+		base := parent_table.name;
+		WHILE octet_length(base || '_' || period.name) > current_setting('max_identifier_length')::integer LOOP
+			base := left(base, -1);
+		END LOOP;
+		partition := format('%s.%I', parent_table.schema, base || '_' || period.name);
+		BEGIN
+			EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS'
+				' INCLUDING GENERATED INCLUDING STORAGE)', partition, parent) || parent_table.storage;
+			IF parent_table.owner <> current_user THEN
+				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, parent_table.owner);
+			END IF;
+			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
+				parent, partition, period.from_id, period.to_id);
+		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
+			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
+				DETAIL = format('The partition is for the IDs with times from %s to %s.', period.from_at, period.to_at),
+				HINT = CASE SQLSTATE WHEN '42P07' THEN 'Rename the existing table, which is not the partition of this period.'
+					ELSE 'Start where an existing partition starts or ends, and use the same step and "TimeZone".' END;
+		END;
+		RETURN NEXT partition;
+	END LOOP;
+END
+$$;
 
 /*
  * Retention of partitions
@@ -57,7 +152,7 @@ BEGIN
 	ELSIF NOT isfinite(before) OR before > clock_timestamp() THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
 			MESSAGE = 'argument "before" must be finite and not in the future',
-			DETAIL = format('It is %s.', before);
+			DETAIL = format('The argument is %s.', before);
 	END IF;
 	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
 	SELECT k.attname INTO key
@@ -68,8 +163,8 @@ BEGIN
 	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, key;
 	IF prefix IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('"%s" is not partitioned by range of a column of type bigint or sno', parent),
-			HINT = 'Give the table that is partitioned by the IDs, which can itself be a partition.';
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
+			HINT = 'Use the table that is partitioned by IDs.  It can be a partition itself.';
 	END IF;
 
 	FOR partition IN
@@ -181,7 +276,7 @@ BEGIN
 	IF key IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
 			MESSAGE = format('table %s has no primary key of one column', relation),
-			HINT = 'Name the column that contains the IDs.';
+			HINT = 'Pass the name of the column with the IDs as the second argument.';
 	END IF;
 	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = key AND attnum > 0 AND NOT attisdropped) THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
@@ -191,7 +286,7 @@ BEGIN
 	IF prefix IS DISTINCT FROM 'snowflake' THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
 			MESSAGE = format('column "%s" of table %s is not of type bigint', key, relation),
-			DETAIL = 'There is a horizon of IDs of type bigint only.';
+			DETAIL = 'Only IDs of type bigint have a horizon.';
 	END IF;
 	IF (SELECT attgenerated FROM pg_attribute WHERE attrelid = relation AND attname = key) <> '' THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
@@ -324,9 +419,9 @@ BEGIN
 	INTO target
 	FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
 	RETURN CASE
-		WHEN attribute = distribution_column THEN 'It is the distribution column.'
-		WHEN target.is_identity THEN 'It is an IDENTITY column.'
-		WHEN to_type AND target.has_sequence THEN 'It owns a sequence.' END;
+		WHEN attribute = distribution_column THEN 'The column is the distribution column.'
+		WHEN target.is_identity THEN 'The column is an IDENTITY column.'
+		WHEN to_type AND target.has_sequence THEN 'The column owns a sequence.' END;
 END
 $$;
 
@@ -334,7 +429,7 @@ COMMENT ON FUNCTION snowflake_citus_obstacle(regclass, name, boolean) IS
 'why Citus does not let the default of a column, or if to_type is true its type, be changed; null if it does, or the table is not distributed; snowflake_check_adopt() calls it';
 
 /*
- * As in version 1.0, except for tables that are distributed by Citus.
+ * As in version 1.0, except for tables that are distributed by Citus, and for the messages.
  */
 CREATE OR REPLACE FUNCTION snowflake_check_adopt(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -363,18 +458,18 @@ BEGIN
 	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-			MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+			MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
 	ELSIF target.no_table OR target.generated OR target.inherited THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('column "%s" of relation "%s" cannot get a default', attribute, relation),
+			MESSAGE = format('column "%s" of relation %s cannot get a default', attribute, relation),
 			DETAIL = CASE
-				WHEN target.no_table THEN 'It is not the column of a table.'
-				WHEN target.generated THEN 'It is a generated column.'
-				ELSE format('It is inherited: adopt it in %s.', target.parent) END;
+				WHEN target.no_table THEN 'The relation is not a table.'
+				WHEN target.generated THEN 'The column is generated.'
+				ELSE format('The column is inherited from %s, where it can be adopted.', target.parent) END;
 	ELSIF prefix IS NULL AND NOT target.is_narrow THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, target.type),
-			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint or sno.';
+			MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, target.type),
+			DETAIL = 'Snowflake IDs are of type bigint or sno.';
 	END IF;
 
 	-- for an inherited column, the column that it is inherited from
@@ -400,20 +495,20 @@ BEGIN
 	IF FOUND THEN
 		EXECUTE citus_query INTO obstacle USING narrow.relation, narrow.name, true;
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of relation "%s" is of type %s', narrow.name, narrow.relation, narrow.type),
-			DETAIL = concat_ws('  ', 'It is to hold Snowflake IDs, which are of type bigint.', obstacle),
-			HINT = CASE WHEN obstacle IS NULL THEN format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name)
+			MESSAGE = format('column "%s" of relation %s is of type %s', narrow.name, narrow.relation, narrow.type),
+			DETAIL = concat_ws('  ', 'Snowflake IDs are of type bigint.', obstacle),
+			HINT = CASE WHEN obstacle IS NULL THEN format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite the table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name)
 				WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = narrow.relation AND attidentity <> '')
-				THEN format('Citus cannot undistribute a table with an IDENTITY column. Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), change the type and adopt the column there, distribute it, and copy the rows.', narrow.relation)
+				THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), change the type and adopt the column there, distribute it, and copy the rows.', narrow.relation)
 				ELSE 'Use undistribute_table(), change the type, adopt the column, and distribute the table again.' END;
 	END IF;
 	EXECUTE citus_query INTO obstacle USING relation, attribute, false;
 	IF obstacle IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('the default of column "%s" of relation "%s" cannot be changed while the table is distributed by Citus', attribute, relation),
+			MESSAGE = format('the default of column "%s" of relation %s cannot be changed while the table is distributed by Citus', attribute, relation),
 			DETAIL = obstacle,
 			HINT = CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attidentity <> '')
-				THEN format('Citus cannot undistribute a table with an IDENTITY column. Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), adopt the column there, distribute it, and copy the rows.', relation)
+				THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), adopt the column there, distribute it, and copy the rows.', relation)
 				ELSE 'Use undistribute_table(), adopt the column, and distribute the table again.' END;
 	END IF;
 
@@ -424,9 +519,9 @@ BEGIN
 	INTO ids;
 	IF ids.is_above THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('column "%s" of relation "%s" has values above the Snowflake IDs to come', attribute, relation),
-			DETAIL = format('The greatest is %s, the next ID is %s.', ids.greatest, ids.next),
-			HINT = 'Change those rows. If they are Snowflake IDs, see whether they are of the layout in snowflake.layout and of no time to come.';
+			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID', attribute, relation),
+			DETAIL = format('The greatest value is %s, and the next ID is %s.', ids.greatest, ids.next),
+			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another layout than "snowflake.layout", or have future times.';
 	END IF;
 END
 $$;
@@ -569,3 +664,76 @@ $$;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name) IS
 'makes snowflake_nextval() the default of a bigint column, or sno_nextval() that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; leaves a default of snowflake_id(); drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
+
+/*
+ * Comments of version 1.0 that did not say what a function takes and returns, or what it raises
+ */
+
+COMMENT ON FUNCTION snowflake_nextval() IS
+'generates a Snowflake ID, which is unique and greater than all earlier ones of this session; waits for the clock for at most snowflake.max_wait, then raises configuration_limit_exceeded; raises object_not_in_prerequisite_state if the server has no machine ID or no origin, or if its clock has jumped forward';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS
+'generates count increasing Snowflake IDs, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_currval() IS
+'returns the last Snowflake ID that this session has generated; raises object_not_in_prerequisite_state if it has generated none';
+
+COMMENT ON FUNCTION snowflake_decode(bigint) IS
+'returns the time, the machine ID and the sequence number of a Snowflake ID in the layout of snowflake.layout; the time is the start of its tick; raises invalid_parameter_value if the number is not an ID of the layout';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
+'returns the time, the machine ID and the sequence number of a Snowflake ID in the given layout; the time is the start of its tick; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
+'returns the time of a Snowflake ID, which is the start of its tick, in the layout of snowflake.layout; raises invalid_parameter_value if the number is not an ID of the layout';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
+'returns the time of a Snowflake ID, which is the start of its tick, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+COMMENT ON FUNCTION snowflake_machine_id(bigint) IS
+'returns the machine ID of a Snowflake ID in the layout of snowflake.layout, or 0 if the layout has no bits for it; raises invalid_parameter_value if the number is not an ID of the layout';
+COMMENT ON FUNCTION snowflake_machine_id(bigint, text) IS
+'returns the machine ID of a Snowflake ID in the given layout, or 0 if the layout has no bits for it; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+COMMENT ON FUNCTION snowflake_sequence(bigint) IS
+'returns the sequence number of a Snowflake ID within its tick, from 0, in the layout of snowflake.layout; raises invalid_parameter_value if the number is not an ID of the layout';
+COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS
+'returns the sequence number of a Snowflake ID within its tick, from 0, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
+'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the layout of snowflake.layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
+COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
+'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the given layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
+COMMENT ON FUNCTION snowflake_boundary(timestamptz) IS
+'returns the boundary between Snowflake IDs at an instant, in the layout of snowflake.layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity';
+COMMENT ON FUNCTION snowflake_boundary(timestamptz, text) IS
+'returns the boundary between Snowflake IDs at an instant, in the given layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity; raises invalid_parameter_value if the text is not a layout';
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
+'returns whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout; the planner turns it into two comparisons of id, for which an index can be used';
+COMMENT ON FUNCTION snowflake_width(interval) IS
+'returns the number of bigint values that an interval covers in the layout of snowflake.layout; a part of a tick counts as a tick; raises feature_not_supported for months and years, and interval_field_overflow if the interval is negative or longer than the layout';
+COMMENT ON FUNCTION snowflake_width(interval, text) IS
+'returns the number of bigint values that an interval covers in the given layout; a part of a tick counts as a tick; raises feature_not_supported for months and years, interval_field_overflow if the interval is negative or longer than the layout, and invalid_parameter_value if the text is not a layout';
+
+COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
+'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number';
+COMMENT ON FUNCTION snowflake_from_base32(text) IS
+'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807';
+
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval) IS
+'creates the partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at, until end_at is covered; skips periods that have a partition; returns the partitions that it has created; requires ownership of the table; raises wrong_object_type for other tables, and datetime_field_overflow for periods without IDs';
+COMMENT ON FUNCTION snowflake_check_adopt(regclass, name) IS
+'raises the error that snowflake_adopt() would raise for a column, if any; changes no table, but issues an ID';
+
+COMMENT ON FUNCTION snowflake_accept_layout() IS
+'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the previous layout, and do not sort by time together with them';
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+'lets this server trust its clock after a jump forward of more than snowflake.max_clock_step; if the clock is wrong, IDs get future times, and later calls wait until the clock reaches them';
+COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
+'moves the generator of Snowflake IDs to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant; raises datetime_field_overflow for an instant that is outside of the layout or before 1970, and invalid_parameter_value if the generator is ahead of the instant by a second or two ticks at most, or if the instant is before the lease of this server';
+
+COMMENT ON FUNCTION sno_encode(timestamptz, integer, integer, integer, boolean) IS
+'returns the sno with the given time, which is rounded down to 4 ms, metabyte (0 to 255), partition and sequence number (0 to 65535), and phase; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range';
+COMMENT ON FUNCTION sno_nextval(integer) IS
+'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other phase; raises the errors of snowflake_nextval(), and invalid_parameter_value if the metabyte is out of range';
+COMMENT ON FUNCTION sno_nextvals(integer, integer) IS
+'generates count IDs of type sno with the given metabyte, 0 to 255, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of sno_nextval()';
+COMMENT ON FUNCTION sno_from_uuid(uuid) IS
+'returns the sno that sno_to_uuid() was given for a result; raises invalid_parameter_value for other values of type uuid';
+COMMENT ON FUNCTION sno_from_bytea(bytea) IS
+'converts 10 bytes, the most significant first, to a sno; raises invalid_binary_representation for another number of bytes';
+COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
+'moves the generator of IDs of type sno to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant, in either phase; raises the errors of snowflake_set_floor()';

@@ -62,7 +62,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.identity() IS
-'the identity of this registry, which servers of version 1.1 compare with the one that they have recorded; for all roles that may use the schema';
+'the identity of this registry, which servers of version 1.1 compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
 
 /*
  * Fixed machine IDs
@@ -145,7 +145,7 @@ CREATE OR REPLACE FUNCTION snowflake_registry.refuse_all_taken(ids bigint) RETUR
 LANGUAGE SQL STABLE
 RETURN (
 	SELECT CASE WHEN count(*) = 0 THEN
-		snowflake_registry.refuse(format('all %s machine IDs are for servers that ask for them', ids))
+		snowflake_registry.refuse(format('all %s machine IDs are reserved for servers that request them', ids))
 	ELSE
 		snowflake_registry.refuse(format('all %s machine IDs are taken until %s', ids, min(m.lease_until)), min(m.lease_until))
 	END
@@ -250,7 +250,7 @@ BEGIN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
 			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under this token', machine_id));
 		ELSIF snowflake_registry.must_leave(stored, config, clock) THEN
-			RETURN snowflake_registry.refuse(format('machine ID %s is for a server that asks for it', machine_id));
+			RETURN snowflake_registry.refuse(format('machine ID %s is reserved for servers that request it', machine_id));
 		END IF;
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN

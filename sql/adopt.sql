@@ -278,7 +278,18 @@ SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'fixtures'::r
 ALTER TABLE fixtures ALTER id SET DEFAULT 1;
 SELECT snowflake_adopt('fixtures', 'id');
 
-DROP TABLE fixtures, orders, visits, one, three, doubled, persons, members, fees, late_visits_of, visits_of, wide, events, clicks, tigers, cats, trees, plants, beasts, bills, customers,
+-- names that need quotes are quoted once
+CREATE TABLE "Foo Bar" (id integer PRIMARY KEY, "Foo ID" bigint);
+INSERT INTO "Foo Bar" VALUES (1, 9223372036854775807);
+SELECT snowflake_adopt('"Foo Bar"', 'id');
+\set VERBOSITY terse
+SELECT snowflake_adopt('"Foo Bar"', 'Foo ID');
+\set VERBOSITY default
+SELECT snowflake_adopt('"Foo Bar"', 'none');
+SELECT snowflake_create_partitions('"Foo Bar"', '2024-01-01', '2025-01-01', '1 year');
+SELECT snowflake_detach_partitions('"Foo Bar"', '2024-01-01');
+
+DROP TABLE "Foo Bar", fixtures, orders, visits, one, three, doubled, persons, members, fees, late_visits_of, visits_of, wide, events, clicks, tigers, cats, trees, plants, beasts, bills, customers,
     things, mine, hidden, later, latest, pg_temp.parted, pg_temp.parted_sno;
 DROP VIEW thing;
 DROP DOMAIN small_number;

@@ -34,3 +34,6 @@ ALTER SYSTEM SET snowflake.sno_sequence_range = '100-102';
 ALTER SYSTEM SET snowflake.sno_sequence_range = '0-65536';
 ALTER SYSTEM SET snowflake.sno_sequence_range = '7';
 ALTER SYSTEM SET snowflake.sno_partition = 65536;
+
+-- descriptions
+SELECT name, short_desc FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;

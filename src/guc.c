@@ -22,9 +22,9 @@
 #include "state/shared.h"
 
 #define SNO_RANGE_HINT \
-	"Give the lowest and the highest, 4 numbers or more, as in \"0-32767\", or nothing for all."
+	"Write the lowest and the highest of at least 4 sequence numbers, such as \"0-32767\", or leave it empty for all."
 #define RANGE_HINT \
-	"Give the lowest and highest sequence number as in \"0-2047\", or nothing for all."
+	"Write the lowest and the highest sequence number, such as \"0-2047\", or leave it empty for all."
 
 /* The texts of these settings, owned by PostgreSQL; the parsed values are in settings.c. */
 static char *layout_text;
@@ -165,6 +165,13 @@ check_configured(void)
 		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
 }
 
+/* What libpq reports of a connection string, without the newline at its end. */
+static const char *
+conninfo_error(const char *error)
+{
+	return error ? pchomp(error) : "out of memory";
+}
+
 static bool
 check_registry(char **newval, void **extra, GucSource source)
 {
@@ -172,7 +179,7 @@ check_registry(char **newval, void **extra, GucSource source)
 
 	if (sf_registry_conninfo_is_valid(*newval, &error))
 		return true;
-	GUC_check_errdetail("%s", error ? error : "out of memory");
+	GUC_check_errdetail("%s", conninfo_error(error));
 	free(error);
 	return false;
 }
@@ -193,8 +200,8 @@ check_configured_registry(void)
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
 			process_shared_preload_libraries_in_progress ?
-			errdetail("%s", error ? error : "out of memory") : 0,
-			errhint("Give a connection string of libpq, as in \"host=registry.example.com dbname=registry user=snowflake_server\"."));
+			errdetail("%s", conninfo_error(error)) : 0,
+			errhint("Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."));
 }
 
 /* Warn if this server continues with another partition than the configured one. */
@@ -205,9 +212,10 @@ warn_of_partition(int configured)
 
 	if (pinned != SF_MACHINE_ID_UNSET && configured != SF_MACHINE_ID_UNSET && configured != pinned)
 		ereport(WARNING,
-				errmsg("the partition of type sno is now %d, but this server goes on with %d until it is restarted",
-					   configured, pinned),
-				errdetail("The partition is fixed by its first use after a start."));
+				errmsg("the new partition of type sno has no effect until the server is restarted"),
+				errdetail("The configured partition is %d.  IDs are still issued in partition %d, which was fixed by its first use.",
+						  configured, pinned),
+				errhint("Restart the server, or restore the previous value."));
 }
 
 /*
@@ -231,9 +239,11 @@ assign_machine_id(int newval, void *extra)
 	pinned = sf_machine_id_in_use(sf_shared(), SF_GENERATOR_BIGINT);
 	if (pinned != SF_MACHINE_ID_UNSET && newval != pinned)
 		ereport(WARNING,
-				errmsg("snowflake.machine_id is now %d, but this server goes on with %d until it is restarted",
-					   newval, pinned),
-				errdetail("The machine ID is fixed by its first use after a start."));
+				errmsg("the new value of \"%s\" has no effect until the server is restarted",
+					   "snowflake.machine_id"),
+				errdetail("The new value is %d.  IDs are still issued with machine ID %d, which was fixed by its first use.",
+						  newval, pinned),
+				errhint("Restart the server, or restore the previous value."));
 }
 
 /* Publishes and warns as assign_machine_id does. */
@@ -257,22 +267,22 @@ static void
 define_for_layout(GucContext fixed)
 {
 	DefineCustomStringVariable("snowflake.layout",
-							   "How the bits of a Snowflake ID are laid out.",
-							   "The name of a preset (see the view snowflake_layouts) or a definition.",
+							   "Sets the layout of the bits of Snowflake IDs.",
+							   "The name of a layout in the view snowflake_layouts, or a definition.",
 							   &layout_text,
 							   "twitter",
 							   fixed, 0,
 							   check_layout, assign_layout, NULL);
 	DefineCustomStringVariable("snowflake.sequence_range",
-							   "Sequence numbers that this server may use, as min-max.",
-							   "Empty for all. Servers with ranges that do not overlap can share a machine ID.",
+							   "Sets the range of sequence numbers that this server uses, as min-max.",
+							   "An empty value allows all. Servers with ranges that do not overlap can share a machine ID.",
 							   &sequence_range_text,
 							   "",
 							   fixed, 0,
 							   check_sequence_range, assign_sequence_range, NULL);
 	DefineCustomStringVariable("snowflake.sno_sequence_range",
-							   "Sequence numbers of type sno that this server may use, as min-max.",
-							   "Empty for all. Servers with ranges that do not overlap can share a partition.",
+							   "Sets the range of sequence numbers that this server uses in IDs of type sno, as min-max.",
+							   "An empty value allows all. Servers with ranges that do not overlap can share a partition.",
 							   &sno_sequence_range_text,
 							   "",
 							   fixed, 0,
@@ -283,22 +293,22 @@ static void
 define_for_clock(void)
 {
 	DefineCustomIntVariable("snowflake.max_ahead",
-							"How far the time of an ID may be ahead of the clock.",
+							"Sets the maximum time by which an ID can be ahead of the system clock.",
 							NULL,
 							&sf_max_ahead,
 							10, 0, 60 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, assign_max_ahead, NULL);
 	DefineCustomIntVariable("snowflake.max_wait",
-							"How long one ID may wait: for the clock, for a lock on the origin, or for a machine ID to be leased.",
-							"0 fails at once, -1 waits without limit.",
+							"Sets the maximum time to wait for an ID.",
+							"A call waits for the clock, for a lock on the origin, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
 							&sf_max_wait,
 							5000, -1, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("snowflake.max_clock_step",
-							"Jump of the clock forward that is refused.",
-							"0 believes the clock whatever it says.",
+							"Sets the maximum forward jump of the clock that is accepted.",
+							"0 accepts any time of the clock.",
 							&sf_max_clock_step,
 							3600 * 1000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
@@ -309,14 +319,14 @@ static void
 define_others(void)
 {
 	DefineCustomIntVariable("snowflake.sequence_jitter",
-							"Starts the sequence of each tick at a random number up to this.",
-							"It costs so much of a tick's capacity.",
+							"Sets the maximum of the random sequence number at which each tick starts.",
+							"A tick can have fewer IDs by this number.",
 							&sf_sequence_jitter,
 							0, 0, INT_MAX,
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
-							 "Turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
+							 "Sets whether the planner turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
 							 NULL,
 							 &sf_enable_timestamp_pushdown,
 							 true,
@@ -328,22 +338,22 @@ static void
 define_for_registry(GucContext fixed)
 {
 	DefineCustomStringVariable("snowflake.registry",
-							   "Connection string of the registry that leases machine IDs.",
-							   "Empty for none: then snowflake.machine_id is this server's.",
+							   "Sets the connection string of the registry that leases machine IDs.",
+							   "If it is empty, there is no registry, and snowflake.machine_id is the machine ID of this server.",
 							   &sf_settings_registry,
 							   "",
 							   fixed, GUC_SUPERUSER_ONLY,
 							   check_registry, NULL, NULL);
 	DefineCustomIntVariable("snowflake.registry_lease",
-							"How long this server may issue IDs when the registry is out of reach.",
-							"0 for an hour; if snowflake.machine_id is set, for a minute, or four times snowflake.max_ahead.",
+							"Sets the length of the lease of a machine ID.",
+							"If the registry is unreachable, IDs are issued until the lease ends. 0 is an hour, or, if snowflake.machine_id is set, a minute or four times snowflake.max_ahead, whichever is longer.",
 							&sf_settings_registry_lease,
 							0, 0, 24 * 3600,
 							PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("snowflake.registry_standby",
-							 "Leases a machine ID for this server also while it is a standby.",
-							 "Then it issues IDs after its promotion without the registry.",
+							 "Sets whether this server leases a machine ID while it is a standby.",
+							 "With a lease, it can issue IDs after its promotion even if the registry is unreachable.",
 							 &sf_settings_registry_standby,
 							 false,
 							 fixed, 0,
@@ -355,15 +365,15 @@ static void
 define_for_machine(void)
 {
 	DefineCustomIntVariable("snowflake.sno_partition",
-							"The partition of IDs of type sno that this server issues, different on each.",
-							"-1 for snowflake.machine_id. Its first use fixes it until the server is restarted.",
+							"Sets the partition of IDs of type sno, which must be different on each server.",
+							"-1 uses snowflake.machine_id. The first use fixes the partition until the server is restarted.",
 							&sf_settings_sno_partition,
 							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, PG_UINT16_MAX,
 							PGC_SIGHUP, 0,
 							NULL, assign_sno_partition, NULL);
 	DefineCustomIntVariable("snowflake.machine_id",
-							"The number of this server, different on each.",
-							"-1 if not set. Its first use fixes it until the server is restarted.",
+							"Sets the machine ID of this server, which must be different on each server.",
+							"-1 means that it is not set. The first use fixes the machine ID until the server is restarted.",
 							&sf_settings_machine_id,
 							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, INT_MAX,
 							PGC_SIGHUP, 0,

@@ -48,10 +48,10 @@ sf_settings_warn_of_end(void)
 	if (GetCurrentTimestamp() < end - WARN_BEFORE_END)
 		return;
 	ereport(WARNING,
-			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up at %s",
+			errmsg("the Snowflake layout \"%s\" reaches its last timestamp at %s",
 				   sf_settings_layout_text, timestamptz_to_str(end)),
-			errdetail("From then on no ID can be issued in it."),
-			errhint("Plan for a layout with a later epoch or more timestamp bits, and so for IDs that differ from those issued."));
+			errdetail("No ID can be issued in this layout after that time."),
+			errhint("Plan to change to a layout with a later epoch or more timestamp bits.  IDs of the two layouts can be equal, and do not sort by time."));
 }
 
 bool
@@ -67,9 +67,9 @@ sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 		ereport(elevel,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("machine ID %d does not fit the Snowflake layout \"%s\"", machine_id, text),
-				errdetail("The layout has %d bits for the machine ID: 0 to %lld.",
+				errdetail("The layout has %d bits for the machine ID, which allow 0 to %lld.",
 						  fitted->machine_bits, (long long) machine_max),
-				errhint("Change snowflake.machine_id, or snowflake.layout."));
+				errhint("Change \"snowflake.machine_id\".  If no ID has been issued yet, you can change \"snowflake.layout\" instead."));
 		return false;
 	}
 	if (!all_sequences && range.max > sequence_max)
@@ -78,9 +78,9 @@ sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("sequence range \"%u-%u\" does not fit the Snowflake layout \"%s\"",
 					   range.min, range.max, text),
-				errdetail("The layout has %d bits for the sequence: 0 to %lld.",
+				errdetail("The layout has %d bits for the sequence number, which allow 0 to %lld.",
 						  fitted->sequence_bits, (long long) sequence_max),
-				errhint("Change snowflake.sequence_range, or snowflake.layout."));
+				errhint("Change \"snowflake.sequence_range\".  If no ID has been issued yet, you can change \"snowflake.layout\" instead."));
 		return false;
 	}
 	return true;

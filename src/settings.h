@@ -14,7 +14,7 @@
 
 /* The hint of every error about a layout's text. */
 #define SF_LAYOUT_HINT \
-	"Name a preset of the view snowflake_layouts, or define a layout as in " \
+	"Use the name of a layout in the view snowflake_layouts, or a definition such as " \
 	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
 
 extern int	sf_settings_machine_id; /* of this process, which can see a reload

@@ -24,7 +24,7 @@ is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(1541815603606036
 my $needs_preload = major_version($server) < 17;
 my $file = $server->data_dir . '/postgresql.conf';
 fails_with($server, $nextval, '55000',
-	qr/only if snowflake is loaded by shared_preload_libraries/,
+	qr/ERROR:  55000: snowflake must be loaded via "shared_preload_libraries"/,
 	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "\Q$file\E" and restart the server/) if $needs_preload;
 fails_with($server, "SET ROLE app; $nextval", '55000',
 	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "postgresql.conf" and restart/) if $needs_preload;
@@ -86,8 +86,8 @@ $server->append_conf('postgresql.conf', "snowflake.sno_sequence_range = ''");
 # Preloaded, no machine ID.
 $server->start;
 fails_with($server, $nextval, '55000',
-	qr/snowflake.machine_id is not set/, qr/0 to 1023 in the layout "twitter"/,
-	qr/HINT:  Set it by "ALTER SYSTEM SET snowflake.machine_id = N"/);
+	qr/"snowflake.machine_id" is not set/, qr/from 0 to 1023 in the layout "twitter"/,
+	qr/HINT:  Set "snowflake.machine_id" by ALTER SYSTEM .*Two servers with the same machine ID can issue the same IDs\./);
 
 # Too large a machine ID: a warning at the reload, an error at use.
 my $log = -s $server->logfile;
@@ -95,7 +95,7 @@ configure($server, 'snowflake.machine_id', 1024);
 wait_for_log($server, $log, qr/WARNING:  machine ID 1024 does not fit the Snowflake layout "twitter"/, 'a warning at reload');
 fails_with($server, $nextval, '22023',
 	qr/machine ID 1024 does not fit the Snowflake layout "twitter"/,
-	qr/10 bits for the machine ID: 0 to 1023/, qr/HINT:  Change snowflake.machine_id/);
+	qr/10 bits for the machine ID, which allow 0 to 1023/, qr/HINT:  Change "snowflake.machine_id"/);
 
 # A machine ID takes effect without a restart, also in a session from before.
 my $session = $server->background_psql('postgres', on_error_stop => 0);
@@ -137,7 +137,7 @@ $log = -s $server->logfile;
 configure($server, 'snowflake.machine_id', 8);
 is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'),
 	'7', 'the machine ID is fixed by its first use');
-wait_for_log($server, $log, qr/WARNING:  snowflake.machine_id is now 8, but this server goes on with 7 until it is restarted/,
+wait_for_log($server, $log, qr/WARNING:  the new value of "snowflake.machine_id" has no effect until the server is restarted\n.*DETAIL:  The new value is 8\.  IDs are still issued with machine ID 7, .*\n.*HINT:  Restart the server/,
 	'a warning says so');
 
 # The crash of a process does not count as a restart: two servers that exchange their numbers do not
@@ -159,14 +159,14 @@ $log = -s $server->logfile;
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '32');
 restart_with_layout($server, 'javascript');
 log_matches($server, $log, qr/WARNING:  machine ID 32 does not fit the Snowflake layout "javascript"/, 'a warning at start');
-fails_with($server, $nextval, '22023', qr/5 bits for the machine ID: 0 to 31/);
+fails_with($server, $nextval, '22023', qr/5 bits for the machine ID, which allow 0 to 31/);
 $log = -s $server->logfile;
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '31');
 $server->append_conf('postgresql.conf', "snowflake.sequence_range = '100-128'");
 $server->restart;
 log_matches($server, $log, qr/WARNING:  sequence range "100-128" does not fit the Snowflake layout "javascript"/, 'a warning at start');
 fails_with($server, $nextval, '22023',
-	qr/7 bits for the sequence: 0 to 127/, qr/HINT:  Change snowflake.sequence_range/);
+	qr/7 bits for the sequence number, which allow 0 to 127/, qr/HINT:  Change "snowflake.sequence_range"/);
 
 # A valid range is used in every tick.
 $server->append_conf('postgresql.conf', "snowflake.sequence_range = '100-119'");

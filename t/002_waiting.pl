@@ -68,14 +68,14 @@ cmp_ok(note_ids($stderr), '>=', 6, 'the session continues');
 # Without a wait, for more IDs at once than three ticks have.
 my $burst = 'DO $$ BEGIN FOR i IN 1..7 LOOP RAISE NOTICE \'id %\', snowflake_nextval(); END LOOP; END $$;';
 ($status, $stdout, $stderr) = $server->psql('postgres', "\\set VERBOSITY verbose\nSET snowflake.max_wait = 0; $burst");
-like($stderr, qr/ERROR:  53400: no Snowflake ID became free within 0 ms/, 'max_wait = 0');
-like($stderr, qr/DETAIL:  The next free ID may be issued in \d+\.\d{3} ms by the clock of this server/, 'with the numbers');
-like($stderr, qr/HINT:  .*snowflake.max_wait/, 'with the setting');
+like($stderr, qr/ERROR:  53400: could not generate a Snowflake ID within 0 ms/, 'max_wait = 0');
+like($stderr, qr/DETAIL:  The next ID can be issued in \d+(?:\.\d)? (?:ms|us|s)\.  The time of an ID can be at most \d+ (?:ms|s) ahead of the system clock\./, 'with the numbers');
+like($stderr, qr/HINT:  Sessions request more IDs .*"snowflake.max_wait"\./, 'with the setting');
 note_ids($stderr);
 
 # A limit below a tick, one above it, and none.
 ($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = 20; $burst");
-like($stderr, qr/no Snowflake ID became free within 20 ms/, 'max_wait = 20ms');
+like($stderr, qr/could not generate a Snowflake ID within 20 ms/, 'max_wait = 20ms');
 note_ids($stderr);
 for my $limit ('3s', '-1')
 {
@@ -87,12 +87,12 @@ for my $limit ('3s', '-1')
 cmp_ok(scalar(keys %seen), '>', 25, 'IDs were seen');
 is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID was issued twice');
 
-# The limit is logged, once a minute at most; and the end of the layout is far off.
-my $limit = qr/LOG:  the Snowflake layout "\Q$slow\E" has been at its limit for a second\n.*DETAIL:  This server has 2 IDs in each tick of 1000000 us/;
+# The limit is logged, once a minute at most; and the layout is far from its end.
+my $limit = qr/LOG:  the Snowflake layout "\Q$slow\E" has been at its limit for a second\n.*DETAIL:  This server can issue 2 IDs in each tick of 1 s; further calls wait/;
 my $log = slurp_file($server->logfile);
 cmp_ok(scalar(() = $log =~ /$limit/g), '>=', 1, 'a lasting overflow is logged');
 cmp_ok(scalar(() = $log =~ /$limit/g), '<=', 1 + (time - $^T) / 60, 'once a minute at most');
-unlike($log, qr/are used up/, 'no warning of the end');
+unlike($log, qr/last timestamp/, 'no warning of the end');
 
 # IDs ahead of the clock, as far as allowed and no further.
 configure($server, 'snowflake.max_ahead', 5000);
@@ -105,15 +105,15 @@ SQL
 # After the end of the timestamp's bits waiting is of no use: an error.
 restart_with_layout($server, 'epoch=2000-01-01 tick=1s timestamp=20 machine=10');
 fails_with($server, 'SELECT snowflake_nextval()', '2200H',
-	qr/the timestamp bits of the Snowflake layout ".*" are used up/,
-	qr/The layout's last tick ends at 2000-01-13 03:16:16/, qr/HINT:  .*snowflake.layout/);
+	qr/reached the last timestamp of the Snowflake layout "/,
+	qr/The last tick of the layout ends at 2000-01-13 03:16:16/, qr/HINT:  Check the clock .*"snowflake.layout"\.  IDs of two layouts can be equal/);
 
-log_matches($server, 0, qr/WARNING:  the timestamp bits of the Snowflake layout "epoch=2000-01-01 .*" are used up at 2000-01-13 03:16:16/, 'and a warning at the start');
+log_matches($server, 0, qr/WARNING:  the Snowflake layout "epoch=2000-01-01 .*" reaches its last timestamp at 2000-01-13 03:16:16/, 'and a warning at the start');
 
 # Before their beginning: as with any clock that is behind.
 restart_with_layout($server, 'epoch=2200-01-01 tick=1s timestamp=32 machine=10');
 fails_with($server, 'SET snowflake.max_wait = 10; SELECT snowflake_nextval()', '53400',
-	qr/no Snowflake ID became free within 10 ms/);
+	qr/could not generate a Snowflake ID within 10 ms/, qr/HINT:  The clock was set back, or it was ahead/);
 
 # The floor can be set when the generator has been opened and has issued nothing.
 $server->safe_psql('postgres', "SELECT snowflake_set_floor('2200-01-02')");

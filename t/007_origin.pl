@@ -26,6 +26,8 @@ my $discord = 'snowflake bigint: epoch=2015-01-01T00:00:00Z tick=1ms timestamp=4
 
 # One origin for all databases, which DROP EXTENSION keeps.
 origin_is($twitter, 'CREATE EXTENSION creates the origin');
+log_matches($server, 0, qr/LOG:  created the origin of Snowflake IDs for the layout "twitter"\n/, 'which is logged');
+log_matches($server, 0, qr/LOG:  created the origin of IDs of type sno\n/, 'and that of type sno');
 my $first = $server->safe_psql('postgres', $nextval);
 $server->safe_psql('postgres', 'CREATE DATABASE other');
 $server->safe_psql('other', 'CREATE EXTENSION snowflake');
@@ -54,8 +56,8 @@ $server->psql('postgres', "
 	$nextval;
 	SELECT pg_replication_origin_drop('$twitter');
 	DO 'BEGIN LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END'");
-fails_with($server, $nextval, '55000', qr/the origin of Snowflake IDs is missing/, qr/HINT:  Make it anew by "SELECT snowflake_create_origin\(\)"/);
-log_matches($server, 0, qr/LOG:  no more Snowflake IDs can be reserved: their origin is missing\n.*DETAIL:  This server goes on until its IDs reach 20/, 'and before that a message in the log');
+fails_with($server, $nextval, '55000', qr/the origin of Snowflake IDs is missing/, qr/DETAIL:  CREATE EXTENSION creates the replication origin "snowflake bigint: /, qr/HINT:  Use snowflake_create_origin\(\)\.  If .* use snowflake_set_floor\(\) .* Otherwise IDs can be issued twice\./);
+log_matches($server, 0, qr/LOG:  could not reserve time for Snowflake IDs\n.*DETAIL:  The origin of these IDs is missing\.  IDs are issued until their times reach 20/, 'and before that a message in the log');
 $server->safe_psql('postgres', 'SELECT snowflake_create_origin()');
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'created again, it continues');
 
@@ -85,7 +87,7 @@ for my $end ('ROLLBACK', 'COMMIT')
 	$session->{stdin} .= "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$; SELECT snowflake_nextval() > $last;\n";
 	$session->{run}->pump_nb;
 	ok($server->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), "a session waits for the one that drops the origin");
-	fails_with($server, $nextval, '55P03', qr/the origin of Snowflake IDs has been locked for 100 ms/, qr/HINT:  Look in pg_locks/);
+	fails_with($server, $nextval, '55P03', qr/could not lock the origin of Snowflake IDs within 100 ms/, qr/DETAIL:  It is a replication origin, and another session /, qr/HINT:  Find the session in pg_locks/);
 	$dropping->query($end);
 	is($session->query('SELECT 1'), $end eq 'ROLLBACK' ? "t\n1" : '1', "$end: it continues above its last ID, or fails");
 	log_matches($server, $from, qr/ERROR:  the origin of Snowflake IDs is missing/, 'dropped, it fails') if $end eq 'COMMIT';
@@ -114,7 +116,7 @@ cmp_ok($server->safe_psql('postgres', $nextval), '>', $ahead, 'and after a crash
 for my $create ('snowflake_create_origin', 'snowflake_accept_layout')
 {
 	fails_with($server, "BEGIN; SELECT pg_replication_origin_drop('$twitter'); SELECT $create(); ROLLBACK", '55000',
-		qr/the origin of Snowflake IDs cannot be created by the transaction that dropped it/, qr/HINT:  Commit the drop first/);
+		qr/cannot create the origin of Snowflake IDs in the transaction that dropped it/, qr/HINT:  Commit the transaction first/);
 }
 
 # If the server crashes before that, it has no record of the IDs that it has issued, and reports
@@ -124,9 +126,9 @@ $server->safe_psql('postgres', "SELECT sno_nextval(); $drop_and_roll_back; BEGIN
 crash($server);
 $server->start;
 fails_with($server, $nextval, '55000', qr/the origin of Snowflake IDs has lost its value/,
-	qr/DETAIL:  The replication origin "snowflake bigint: \.\.\." has the value 0, as after a drop that was rolled back/,
-	qr/HINT:  Run "SELECT snowflake_set_floor\(T\)", with a time T after the newest ID/);
-fails_with($server, 'SELECT sno_nextval()', '55000', qr/the origin of sno IDs has lost its value/, qr/HINT:  Run "SELECT sno_set_floor\(T\)"/);
+	qr/DETAIL:  The value of the replication origin "snowflake bigint: \.\.\." is 0, as after a drop that was rolled back/,
+	qr/HINT:  Use snowflake_set_floor\(\) with a time after the newest existing ID, .* IDs are issued twice\./);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/the origin of sno IDs has lost its value/, qr/HINT:  Use sno_set_floor\(\) /);
 $server->restart;
 fails_with($server, $nextval, '55000', qr/the origin of Snowflake IDs has lost its value/);
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(snowflake_timestamp($unflushed) + interval '1 s'), sno_set_floor(now())");
@@ -152,8 +154,8 @@ $server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
 # The first call after a start does not wait for a lock longer than others do.
 my $locking = $server->background_psql('postgres');
 $locking->query('BEGIN; LOCK pg_replication_origin IN ACCESS EXCLUSIVE MODE');
-fails_with($server, $nextval, '55P03', qr/the origin of Snowflake IDs has been locked for 100 ms/);
-fails_with($server, 'SELECT sno_nextval()', '55P03', qr/the origin of sno IDs has been locked for 100 ms/);
+fails_with($server, $nextval, '55P03', qr/could not lock the origin of Snowflake IDs within 100 ms/);
+fails_with($server, 'SELECT sno_nextval()', '55P03', qr/could not lock the origin of sno IDs within 100 ms/);
 $locking->query('COMMIT');
 $locking->quit;
 like($server->safe_psql('postgres', $nextval), qr/^\d+$/, 'the lock gone, IDs are issued');
@@ -193,7 +195,7 @@ $server->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $server->restart;
 $server->safe_psql('postgres', "SELECT pg_replication_origin_drop('$twitter')");
 fails_with($server, "BEGIN; SELECT snowflake_create_origin(); $nextval; COMMIT", '55000',
-	qr/cannot be issued by the transaction that made or changed their origin/, qr/HINT:  Commit/);
+	qr/cannot issue Snowflake IDs in the transaction that created or changed their origin/, qr/HINT:  Commit/);
 origin_is('', 'and it is rolled back with it');
 $server->safe_psql('postgres', 'SELECT snowflake_create_origin()');
 cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'committed, it works');
@@ -208,9 +210,9 @@ cmp_ok($server->safe_psql('postgres', $nextval), '>', $first, 'its own lock keep
 # Another layout.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
 $server->restart;
-fails_with($server, $nextval, '55000', qr/not the layout that this cluster issues Snowflake IDs in/,
-	qr/IDs are issued in "epoch=2010-11-04T01:42:54.657Z .*", and the setting is "epoch=2015-01-01T00:00:00Z /,
-	qr/HINT:  Set snowflake.layout back, or accept the new one by "SELECT snowflake_accept_layout\(\)"/);
+fails_with($server, $nextval, '55000', qr/"snowflake.layout" does not match the layout of this cluster/,
+	qr/IDs are issued in the layout "epoch=2010-11-04T01:42:54.657Z .*", but the setting is "epoch=2015-01-01T00:00:00Z /,
+	qr/HINT:  Change "snowflake.layout" back, or use snowflake_accept_layout\(\)\.  IDs of the two layouts can be equal/);
 fails_with($server, "BEGIN; SELECT snowflake_accept_layout(); $nextval; COMMIT", '55000', qr/Commit/);
 $server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
 origin_is($discord, 'the layout is accepted');
@@ -218,19 +220,20 @@ is( $server->safe_psql('postgres', <<'SQL'), 't', 'and IDs are issued in it');
 SET snowflake.max_wait = '5s';
 SELECT snowflake_timestamp(snowflake_nextval()) BETWEEN now() - interval '1 s' AND clock_timestamp() + interval '10 ms';
 SQL
-log_matches($server, 0, qr/LOG:  the layout "discord" was accepted.*\n.*DETAIL:  The layout before was "epoch=2010/, 'the log tells');
+log_matches($server, 0, qr/LOG:  the layout "discord" was accepted.*\n.*DETAIL:  The previous layout was "epoch=2010/, 'the log tells');
 
 # The floor, forward and backward.
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 day')");
-fails_with($server, $nextval, '53400', qr/may be issued in 86[34]\d{5}\./, qr/HINT:  The clock was set back.* snowflake_set_floor\(\) moves the generator back/);
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The floor was set to 20.* by snowflake_set_floor\(\), and /,
+	qr/HINT:  Wait until then, or use snowflake_set_floor\(\) .* the same IDs are issued again\./);
 $server->restart;
-fails_with($server, $nextval, '53400', qr/may be issued in 86[34]\d{5}\./);
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock was set back, or it was ahead.* use snowflake_set_floor\(\) to move the generator backward.* the same IDs are issued again\./);
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now())");
 $server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '1 day')");
-fails_with($server, 'SELECT sno_nextval()', '53400', qr/no sno ID became free/, qr/HINT:  The clock was set back.* sno_set_floor\(\) moves the generator back/);
+fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait until then, or use sno_set_floor\(\)/);
 $server->safe_psql('postgres', "SELECT sno_set_floor(now())");
 is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval \'1 s\''), 't', 'the floor is back');
-fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/not ahead of/);
+fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/cannot move the floor of Snowflake IDs back to 20/, qr/DETAIL:  The generator is not ahead of this time/);
 fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
 fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
 
@@ -240,7 +243,7 @@ my $acquired = $server->background_psql('postgres');
 $acquired->query("SELECT pg_replication_origin_session_setup('$discord')");
 fails_with($server, 'SELECT snowflake_set_floor(now())', '55006', qr/already active/);
 $acquired->quit;
-fails_with($server, $nextval, '53400', qr/may be issued in 3[56]\d{5}\./);
+fails_with($server, $nextval, '53400', qr/can be issued in (?:59\.\d min|1 h)\./);
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
 
 # A session drops the batch that it took before the generator was moved.
@@ -262,7 +265,8 @@ $session->quit;
 $server->append_conf('postgresql.conf',
 	major_version($server) >= 18 ? 'max_active_replication_origins = 0' : "max_replication_slots = 0\nmax_wal_senders = 0");
 $server->restart;
-fails_with($server, $nextval, '53400', qr/max_(replication_slots|active_replication_origins)/);
+fails_with($server, $nextval, '53400', qr/could not read the origin of Snowflake IDs/, qr/DETAIL:  .* because "max_(?:replication_slots|active_replication_origins)" is 0\./,
+	qr/HINT:  Set "max_(?:replication_slots|active_replication_origins)" to at least 2/);
 $server->append_conf('postgresql.conf',
 	major_version($server) >= 18 ? 'max_active_replication_origins = 10' : 'max_replication_slots = 10');
 $server->restart;

@@ -20,7 +20,7 @@ $server->init;
 $server->append_conf('postgresql.conf', 'restart_after_crash = on');
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-fails_with($server, $nextval, '55000', qr/snowflake\.machine_id is not set/);
+fails_with($server, $nextval, '55000', qr/"snowflake\.machine_id" is not set/);
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.machine_id = 7; SELECT pg_reload_conf()');
 $server->poll_query_until('postgres', "SELECT current_setting('snowflake.machine_id', true) = '7'") or die;
 is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())'), '7|7',
@@ -79,7 +79,7 @@ is($server->safe_psql('postgres', "SELECT snowflake_nextval() > $last, snowflake
 # Another layout needs a restart, and to be accepted.
 $server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
 $server->restart;
-fails_with($server, $nextval, '55000', qr/is not the layout that this cluster issues Snowflake IDs in/);
+fails_with($server, $nextval, '55000', qr/"snowflake.layout" does not match the layout of this cluster/);
 $server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
 is($server->safe_psql('postgres', "SELECT snowflake_machine_id(snowflake_nextval())"), '8', 'a layout that is accepted is issued in');
 
@@ -139,7 +139,7 @@ C
 $server->append_conf('postgresql.conf', "snowflake.registry = 'host=nowhere'");
 $server->reload;
 $server->poll_query_until('postgres', "SELECT current_setting('snowflake.registry', true) = 'host=nowhere'") or die;
-fails_with($server, $nextval, '55000', qr/a machine ID can be leased only if snowflake is loaded by shared_preload_libraries/,
-	qr/DETAIL:  snowflake\.registry is set/, qr/HINT:  Add the line/);
+fails_with($server, $nextval, '55000', qr/snowflake must be loaded via "shared_preload_libraries"/,
+	qr/DETAIL:  "snowflake\.registry" is set, /, qr/HINT:  Add the line/);
 
 done_testing();

@@ -136,7 +136,7 @@ my $fetched = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
 horizon();
 $server->restart;
 $server->safe_psql('postgres', "SELECT snowflake_enable_feed('feed', 'id')");
-fails_with($server, "INSERT INTO feed VALUES ($fetched, 'late')", '55000', qr/the ID of the row is below the horizon/, qr/DETAIL:  The ID is $fetched\.  Readers may have read up to \d+/);
+fails_with($server, "INSERT INTO feed VALUES ($fetched, 'late')", '55000', qr/the ID of the row is below the horizon/, qr/DETAIL:  The ID is $fetched\.  Readers might have read up to \d+/);
 insert('c');
 reads('c', 'the guard lets rows pass that are in order');
 
@@ -193,8 +193,8 @@ fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 h')");
 reads('', 'a horizon an hour ahead of the clock');
 my ($status, $stdout, $stderr) = $server->psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-like($stderr, qr/WARNING:  readers that use snowflake_horizon\(\) may be past the floor\nDETAIL:  Horizons of up to \d+ may have been returned; IDs are now issued from \d+ on\./, 'a move back warns');
-my ($floor) = $stderr =~ /HINT:  Set positions that are above (\d+) to it\./ or diag($stderr);
+like($stderr, qr/WARNING:  readers that use snowflake_horizon\(\) might miss rows\nDETAIL:  Horizons up to \d+ might have been returned, but IDs are now issued from \d+\./, 'a move back warns');
+my ($floor) = $stderr =~ /HINT:  Change all positions of readers that are above (\d+) to this number\./ or diag($stderr);
 $server->safe_psql('postgres', "UPDATE position SET next = least(next, $floor)");
 insert('back');
 reads('back', 'with the position that the hint names no row is missed');
@@ -206,7 +206,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($server, 'backup', has_streaming => 1);
 $standby->start;
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'on a standby nothing holds a horizon back');
-fails_with($standby, 'CALL snowflake_horizon(NULL)', '55000', qr/snowflake_horizon\(\) cannot be executed during recovery/, qr/HINT:  Call it on the primary, then pg_current_wal_insert_lsn\(\)/);
+fails_with($standby, 'CALL snowflake_horizon(NULL)', '55000', qr/cannot execute snowflake_horizon\(\) during recovery/, qr/HINT:  Call it on the primary, then call pg_current_wal_insert_lsn\(\) there/);
 insert("s$_") for 1 .. 3;
 my ($horizon, $lsn) = split /\n/, $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL); SELECT pg_current_wal_insert_lsn()');
 if (major_version($standby) >= 19)

@@ -46,6 +46,7 @@ sub snapshot { return $server->safe_psql('postgres', "SELECT $_[0] FROM sno_snap
 
 # Nothing waits here: snowflake.max_wait is 0.
 issues($server, 'f', 'at first');
+log_matches($server, 0, qr/LOG:  started to issue IDs of type sno in partition 77\n/, 'which is logged');
 is(snapshot('partition, sequence_min, sequence_max, wall_safe IS NULL, drifts'), '77|0|65535|t|0', 'its state');
 
 # The reservation from before a crash, a second, does not count as a step back: callers wait.
@@ -112,17 +113,17 @@ is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'c
 # The end of the timestamp bits: callers wait for a floor there, also if the origin rounds it up to
 # the end, and a clock that is past it is an error.
 $wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
-fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
+fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);
 $wrong->stop;
 $its_clock->start($wrong);
-fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/became free/);
+fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);
 $wrong->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
 $its_clock->step(2);
 is($wrong->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(10, 0)'), '10', 'moved back, it continues');
 $wrong->stop;
 $its_clock->set(3461327260 - time);
 $its_clock->start($wrong);
-fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/the timestamp bits of type sno are used up/, qr/HINT:  Check the clock/);
+fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/reached the last timestamp of type sno/, qr/HINT:  Check the clock/);
 $wrong->stop;
 
 # The floor holds in both phases, also over a crash.
@@ -211,6 +212,8 @@ is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or(sno_tick_t
 	'all the IDs of a narrow range');
 is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a change of phase');
 is($narrow->safe_psql('postgres', "SELECT overflow_ticks > 100 FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', 'are counted as overflows');
+$narrow->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(60000, 0)');
+log_matches($narrow, 0, qr/LOG:  type sno has been at its limit for a second\n.*DETAIL:  This server can issue 64 IDs in each tick of 4 ms; further calls wait\./, 'and logged');
 
 # The partition is the machine ID in use, not one that a reload brings.
 my $pinned = snowflake_server('pinned', 'snowflake.machine_id = 5');
@@ -219,11 +222,11 @@ configure($pinned, 'snowflake.machine_id', 6);
 is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'the partition is the machine ID that was fixed');
 configure($pinned, 'snowflake.sno_partition', 8);
 is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'and is fixed itself');
-log_matches($pinned, 0, qr/the partition of type sno is now 8, but this server goes on with 5/, 'which the log tells');
+log_matches($pinned, 0, qr/the new partition of type sno has no effect until the server is restarted\n.*DETAIL:  The configured partition is 8\.  IDs are still issued in partition 5, /, 'which the log tells');
 my $unset = snowflake_server('unset');
-fails_with($unset, 'SELECT sno_nextval()', '55000', qr/neither snowflake.sno_partition nor snowflake.machine_id is set/, qr/0 to 65535/);
+fails_with($unset, 'SELECT sno_nextval()', '55000', qr/neither "snowflake.sno_partition" nor "snowflake.machine_id" is set/, qr/0 to 65535/);
 configure($unset, 'snowflake.machine_id', 70000);
-fails_with($unset, 'SELECT sno_nextval()', '22023', qr/machine ID 70000 is no partition/, qr/HINT:.*snowflake.sno_partition/);
+fails_with($unset, 'SELECT sno_nextval()', '22023', qr/machine ID 70000 is too large for a partition/, qr/HINT:.*"snowflake.sno_partition"/);
 configure($unset, 'snowflake.sno_partition', 65535);
 is($unset->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '65535', 'the partition has a setting of its own');
 

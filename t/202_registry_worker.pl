@@ -55,6 +55,7 @@ is($fleet->leased($server, q{registry_state, last_error IS NULL, skew BETWEEN '-
 	'held|t|t|t|t', 'the view shows the lease');
 is($registry->safe_psql('postgres', 'SELECT machine_id, state FROM snowflake_registry.machines'), '0|held', 'and so does the registry');
 like($registry->safe_psql('postgres', 'SELECT holder FROM snowflake_registry.machines'), qr/^main \(.+:\d+\)$/, 'with the name of the server');
+log_matches($server, 0, qr/LOG:  machine ID 0 was leased to this server for IDs with times from 20.*\n.*DETAIL:  The lease ends at 20.*, and is renewed until the server stops\./, 'the log tells');
 
 # Renewed: the lease continues, and no session notices.
 my $until = $fleet->leased($server, 'lease_until');
@@ -98,8 +99,8 @@ for (1 .. 2)
 	wait_until(sub { $fleet->registry_worker($server) !~ /^(0|$ended)$/ });
 	$fleet->wait_for_state($server, 'unreachable');
 }
-like($seen, qr/no Snowflake ID can be issued: this server has given its machine ID back/, 'a call after the machine ID was released fails');
-cmp_ok(scalar(() = substr(slurp_file($server->logfile), $log) =~ /could not be given back to the registry/g), '<=', 1,
+like($seen, qr/could not generate a Snowflake ID after the release of the machine ID/, 'a call after the machine ID was released fails');
+cmp_ok(scalar(() = substr(slurp_file($server->logfile), $log) =~ /could not release the lease/g), '<=', 1,
 	'a registry that is known to be away is not asked to release it');
 $registry->start;
 $fleet->begins_to_issue($server, 'a registry worker that was ended twice leases again');
@@ -128,13 +129,13 @@ $main_clock->run_on;
 $inserter->finish;
 $fleet->wait_for_state($server, 'unreachable');
 $server->poll_query_until('postgres', 'SELECT lease_until < clock_timestamp() FROM pg_stat_snowflake LIMIT 1');
-fails_with($server, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has been out of reach since 20\d\d-/,
-	qr/DETAIL:  Machine ID 0 is leased to this server for IDs with times before 20\d\d-/, qr/HINT:  See last_error/);
-fails_with($server, 'SELECT sno_nextval()', '55000', qr/no sno ID can be issued: the registry has been out of reach since/);
+fails_with($server, $nextval, '55000', qr/could not generate a Snowflake ID while the registry is unreachable/,
+	qr/DETAIL:  The registry has been unreachable since 20\d\d-.*  Machine ID 0 is leased to this server for IDs with times before 20\d\d-/, qr/HINT:  See last_error/);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/could not generate a sno ID while the registry is unreachable/);
 is($server->safe_psql('postgres', "SELECT max(snowflake_timestamp(id)) < lease_until, max(sno_timestamp(s)) < lease_until, max(snowflake_timestamp(id)) > lease_until - interval '100 ms' FROM issued, pg_stat_snowflake WHERE generator = 'bigint' GROUP BY lease_until"),
 	't|t|t', 'nothing was issued at or after its end');
 like($fleet->leased($server, 'last_error'), qr/connection to server .* failed/, 'the view has the reason');
-is(scalar(() = substr(slurp_file($server->logfile), $log) =~ /the registry of machine IDs is out of reach/g), 1, 'which is logged once');
+is(scalar(() = substr(slurp_file($server->logfile), $log) =~ /could not reach the registry of machine IDs/g), 1, 'which is logged once');
 $main_clock->set(0);
 $registry->start;
 $fleet->begins_to_issue($server, 'when the registry is back, IDs are issued again');
@@ -169,12 +170,12 @@ is($fleet->machine_id($fixed), '77', 'with the same one');
 crash($fixed);
 $fixed->start;
 $fleet->wait_for_state($fixed, 'refused');
-fails_with($fixed, $nextval, '55000', qr/the registry leases no machine ID to this server/, qr/DETAIL:  machine ID 77 is taken until 20\d\d-/);
+fails_with($fixed, $nextval, '55000', qr/could not generate a Snowflake ID without a lease of a machine ID/, qr/DETAIL:  The reason is: machine ID 77 is taken until 20\d\d-/);
 my $taken = $registry->safe_psql('postgres', 'SELECT lease_until FROM snowflake_registry.machines WHERE machine_id = 77');
 like($fleet->leased($fixed, 'last_error'), qr/\Q@{[ substr($taken, 0, 19) ]}\E/, 'until the end of its old lease');
 $fixed->safe_psql('postgres', 'CREATE ROLE app');
 my (undef, undef, $refused) = $fixed->psql('postgres', "SET ROLE app; $nextval");
-like($refused, qr/DETAIL:  There may be one after \Q@{[ substr($taken, 0, 19) ]}\E/, 'which all roles can see');
+like($refused, qr/DETAIL:  A machine ID might be available after \Q@{[ substr($taken, 0, 19) ]}\E/, 'which all roles can see');
 unlike($refused, qr/taken|fixed/, 'but not the holder');
 $registry->safe_psql('postgres', 'SELECT snowflake_registry.declare_dead(77, clock_timestamp())');
 $fleet->begins_to_issue($fixed, 'declared dead, the old holder is not waited for');
@@ -204,8 +205,8 @@ $fleet->begins_to_issue($uncommitted, 'one that is committed is one');
 pause_postmaster($registry);
 my $first = $fleet->server('first',
 	lines => [ "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=postgres connect_timeout=600'" ]);
-fails_with($first, "SET snowflake.max_wait = '10ms'; $nextval", '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
-	qr/HINT:  Try again later, or raise snowflake\.max_wait/);
+fails_with($first, "SET snowflake.max_wait = '10ms'; $nextval", '55000', qr/could not generate a Snowflake ID before the first answer of the registry/,
+	qr/HINT:  Try again later\.  To wait longer, increase "snowflake\.max_wait"/);
 my $waited = '';
 my $session = IPC::Run::start([ 'psql', '-XAtqd', $first->connstr('postgres'), '-c', "SET snowflake.max_wait = '${PostgreSQL::Test::Utils::timeout_default}s'", '-c', 'SELECT snowflake_nextval() > 0' ], '>', \$waited);
 $first->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Extension' AND query LIKE '%snowflake_nextval%'") or die;
@@ -234,8 +235,9 @@ $registry->safe_psql('undeclared', 'CREATE EXTENSION snowflake_registry');
 my $undeclared = $fleet->server('undeclared',
 	lines => [ "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=undeclared'" ]);
 $fleet->wait_for_state($undeclared, 'refused');
-fails_with($undeclared, $nextval, '55000', qr/the registry leases no machine ID to this server/,
-	qr/DETAIL:  the registry is new, and snowflake_registry\.declare_first\(\) was not called: no new lease begins before 20/);
+log_matches($undeclared, 0, qr/LOG:  could not lease a machine ID from the registry\n.*DETAIL:  The reason is: the registry is new, .*\n.*HINT:  No ID is issued until the registry grants a lease\./, 'a refusal is logged with its reason');
+fails_with($undeclared, $nextval, '55000', qr/could not generate a Snowflake ID without a lease of a machine ID/,
+	qr/DETAIL:  The reason is: the registry is new, and snowflake_registry\.declare_first\(\) was not called: no new lease begins before 20/);
 $registry->safe_psql('undeclared', 'SELECT snowflake_registry.declare_first()');
 $undeclared->reload;
 $fleet->wait_for_state($undeclared, 'held');
@@ -300,7 +302,7 @@ $missing->stop;
 my $far = $fleet->server('far', lines => [ "snowflake.max_ahead = '1min'", "snowflake.sequence_range = '0-0'" ]);
 $fleet->wait_for_state($far, 'held');
 fails_with($far, 'SET snowflake.max_wait = 0; SELECT count(*) FROM (SELECT snowflake_nextval() FROM generate_series(1, 100000)) i', '55000',
-	qr/no Snowflake ID can be issued: its time would be after the lease of the machine ID/, qr/DETAIL:  Machine ID \d+ is leased to this server for IDs with times before 20/);
+	qr/could not generate a Snowflake ID within the lease of the machine ID/, qr/DETAIL:  Machine ID \d+ is leased to this server for IDs with times before 20/);
 $far->stop;
 
 # Without bits for a machine ID there is one server that issues IDs at a time.
@@ -312,7 +314,7 @@ my $single = $fleet->server('single', lines => [ @layout, 'snowflake.machine_id 
 is($single->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval()), snowflake_server_machine_id()'), '0|0', 'a layout without machine bits');
 my $second = $fleet->server('second', lines => \@layout);
 $fleet->wait_for_state($second, 'refused');
-fails_with($second, $nextval, '55000', qr/the registry leases no machine ID to this server/);
+fails_with($second, $nextval, '55000', qr/could not generate a Snowflake ID without a lease of a machine ID/);
 $single->stop;
 $fleet->wait_for_state($second, 'held');
 is($second->psql('postgres', $nextval), 0, 'passes to another server');
@@ -320,10 +322,10 @@ $second->stop;
 
 # No process for the registry worker.
 my $alone = $fleet->server('alone', lines => [ 'max_worker_processes = 0', "snowflake.max_wait = '100ms'" ]);
-fails_with($alone, $nextval, '55000', qr/no Snowflake ID can be issued: the registry has not answered yet/,
+fails_with($alone, $nextval, '55000', qr/could not generate a Snowflake ID before the first answer of the registry/,
 	qr/DETAIL:  No machine ID has been leased to this server yet/, qr/HINT:  The registry worker of this server does not run/);
 is($alone->safe_psql('postgres', 'SELECT snowflake_server_machine_id() IS NULL'), 't', 'there is no machine ID before the first lease');
-fails_with($alone, 'SELECT sno_at(now(), 0)', '55000', qr/no sno ID can be issued: the registry has not answered yet/);
+fails_with($alone, 'SELECT sno_at(now(), 0)', '55000', qr/could not generate a sno ID before the first answer of the registry/);
 $alone->stop;
 
 # A machine ID that is not a valid partition.
@@ -333,30 +335,32 @@ my $wide = $fleet->server('wide', lines => [ 'snowflake.machine_id = 65536',
 		"snowflake.layout = 'epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=20 sequence=2'",
 		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=wide'" ]);
 is($wide->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '65536', 'a machine ID of more than 16 bits');
-fails_with($wide, 'SELECT sno_nextval()', '22023', qr/machine ID 65536 is no partition of type sno/, qr/HINT:  IDs of type sno need a layout with at most 16 bits/);
+fails_with($wide, 'SELECT sno_nextval()', '22023', qr/machine ID 65536 is too large for a partition of type sno/, qr/HINT:  With a registry, use a layout with at most 16 bits/);
 $wide->stop;
 
 # Settings that do not fit each other.
 configure($fixed, 'snowflake.sno_partition', 5);
-fails_with($fixed, 'SELECT sno_nextval()', '22023', qr/snowflake\.sno_partition cannot be set together with snowflake\.registry/);
-fails_with($fixed, "SELECT sno_at(now(), 0)", '22023', qr/snowflake\.sno_partition cannot be set together with snowflake\.registry/);
+fails_with($fixed, 'SELECT sno_nextval()', '22023', qr/"snowflake\.sno_partition" cannot be set together with "snowflake\.registry"/);
+fails_with($fixed, "SELECT sno_at(now(), 0)", '22023', qr/"snowflake\.sno_partition" cannot be set together with "snowflake\.registry"/);
 $fixed->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.sno_partition');
-fails_with($fixed, "ALTER SYSTEM SET snowflake.registry = 'host=x nonsense'", '22023', qr/invalid value for parameter "snowflake\.registry"/, qr/DETAIL:  missing "="/);
+fails_with($fixed, "ALTER SYSTEM SET snowflake.registry = 'host=x nonsense'", '22023', qr/invalid value for parameter "snowflake\.registry"/, qr/DETAIL:  missing "=" .* string\nLOCATION/);
 $fixed->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'\nsnowflake.machine_id = 77");
 $fixed->restart;
 $fixed->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
 $fleet->wait_for_state($fixed, 'refused');
-fails_with($fixed, $nextval, '55000', qr/the registry leases no machine ID to this server/, qr/DETAIL:  .*layout/);
+fails_with($fixed, $nextval, '55000', qr/could not generate a Snowflake ID without a lease of a machine ID/, qr/DETAIL:  .*layout/);
 (undef, undef, $refused) = $fixed->psql('postgres', "SET ROLE app; $nextval");
 unlike($refused, qr/DETAIL/, 'no detail for other roles if no time is known');
 $fixed->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.sequence_range = '0-9999'");
 $fixed->restart;
 fails_with($fixed, $nextval, '22023', qr/sequence range "0-9999" does not fit/);
+$fleet->wait_for_state($fixed, 'refused');
+is($fleet->leased($fixed, 'last_error'), '"snowflake.machine_id" or "snowflake.sequence_range" of this server does not fit its layout', 'and no lease is asked for');
 $fixed->append_conf('postgresql.conf', "snowflake.sequence_range = ''\nsnowflake.registry = 'host=x nonsense'");
 $fixed->stop;
 $log = -s $fixed->logfile;
 is($fixed->start(fail_ok => 1), 0, 'a malformed connection string keeps the server from starting');
-log_matches($fixed, $log, qr/invalid value for parameter "snowflake\.registry"/, 'which the log says');
+log_matches($fixed, $log, qr/invalid value for parameter "snowflake\.registry"\n.*DETAIL:  missing "=" .* string\n.*HINT:  Use a libpq connection string/, 'which the log says');
 
 # The floor cannot be set before the lease.
 fails_with($server, "SELECT snowflake_set_floor('2020-01-01')", '22023', qr/must not be before the lease of this server/);

@@ -149,7 +149,7 @@ $early->set(602);
 $fleet->wait_for_state($other, 'held');
 $early->set(-600);
 ok(!$fleet->issues($other), "a server whose clock is set back issues nothing before its lease");
-fails_with($other, "SET snowflake.max_wait = '100ms'; SELECT sno_nextval()", '53400', qr/became free/);
+fails_with($other, "SET snowflake.max_wait = '100ms'; SELECT sno_nextval()", '53400', qr/could not generate a sno ID within 100 ms/);
 $other->stop;
 
 $fleet->stop_writers;

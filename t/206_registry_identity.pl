@@ -51,7 +51,7 @@ my $identity = identity($registry, 'postgres');
 $registry->safe_psql('postgres', 'CREATE DATABASE other');
 $fleet->make_registry('other');
 isnt(identity($registry, 'other'), $identity, 'another registry has another identity');
-fails_with($first, 'SELECT snowflake_accept_registry()', '55000', qr/this server has refused no registry/, qr/HINT:  Set snowflake\.registry/);
+fails_with($first, 'SELECT snowflake_accept_registry()', '55000', qr/no registry is waiting to be accepted/, qr/HINT:  Set "snowflake\.registry"/);
 
 # A transaction that calls a new registry first, and does not end.
 $registry->safe_psql('postgres', 'CREATE DATABASE slow');
@@ -66,10 +66,10 @@ $idle->quit;
 move($first, $registry, 'other');
 $fleet->wait_for_state($first, 'refused');
 is( $fleet->leased($first, 'last_error'),
-	"this is another registry than the one that this server leases from: its identity is @{[ identity($registry, 'other') ]}, not $identity",
+	"the registry has identity @{[ identity($registry, 'other') ]}, and is not the one that this server leases from, which has identity $identity",
 	'another registry is refused');
-fails_with($first, $nextval, '55000', qr/no Snowflake ID can be issued: the registry leases no machine ID to this server/,
-	qr/HINT:  Set snowflake\.registry to the former registry\.  If .* use snowflake_accept_registry\(\)/);
+fails_with($first, $nextval, '55000', qr/could not generate a Snowflake ID without a lease of a machine ID/,
+	qr/HINT:  Set "snowflake\.registry" to the former registry, .* use snowflake_accept_registry\(\) instead\.  If it still grants leases, IDs can then be issued twice\./);
 ok(!$fleet->issues($first), 'and no ID is issued');
 is($registry->safe_psql('other', 'SELECT held, grace_until, last_lease_number FROM snowflake_registry.status'), '0||0',
 	'it is asked for nothing');
@@ -112,7 +112,7 @@ $fleet->begins_to_issue($primary, 'a server issues IDs that has a standby');
 $primary->wait_for_catchup($replica);
 $replica->promote;
 $fleet->wait_for_state($replica, 'refused');
-like($fleet->leased($replica, 'last_error'), qr/not $identity$/, 'the standby has received the identity');
+like($fleet->leased($replica, 'last_error'), qr/ which has identity $identity$/, 'the standby has received the identity');
 $_->stop for $primary, $replica;
 
 # The registry of a single server is another one now, which an administrator accepts.
@@ -125,7 +125,7 @@ $single->safe_psql('postgres', 'SELECT snowflake_accept_registry()');
 $fleet->wait_for_state($single, 'held');
 is($single->safe_psql('postgres', 'SELECT snowflake_nextval() > 0'), 't', 'a registry that is accepted leases at once');
 log_matches($single, $log, qr/the registry with identity \d+ was accepted/, 'which is logged');
-fails_with($single, 'SELECT snowflake_accept_registry()', '55000', qr/this server has refused no registry/);
+fails_with($single, 'SELECT snowflake_accept_registry()', '55000', qr/no registry is waiting to be accepted/);
 
 # An extension that is created again is another registry.
 $registry->safe_psql('other', 'DROP EXTENSION snowflake_registry');
@@ -148,7 +148,7 @@ $kept->poll_query_until('postgres', "SELECT lease_until > '$until' FROM pg_stat_
 is($fleet->leased($kept, 'machine_id, lease_from'), ($held =~ s/\|[^|]*$//r), 'a registry that is updated renews the lease');
 move($kept, $registry, 'older');
 $fleet->wait_for_state($kept, 'refused');
-is($fleet->leased($kept, 'last_error'), 'this is another registry than the one that this server leases from: it has no identity',
+is($fleet->leased($kept, 'last_error'), 'the registry has no identity, and is not the one that this server leases from',
 	'a registry without an identity is another one');
 $kept->safe_psql('postgres', 'SELECT snowflake_accept_registry()');
 $fleet->wait_for_state($kept, 'held');

@@ -54,7 +54,7 @@ command_ok(
 $clock->set(-3600);
 $clock->start($new);
 fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the origin of Snowflake IDs is missing/,
-	qr/pg_upgrade does not carry it over/, qr/HINT:  Make it anew by "SELECT snowflake_create_origin\(\)".*snowflake_set_floor/);
+	qr/pg_upgrade does not preserve it\./, qr/HINT:  Use snowflake_create_origin\(\)\..*snowflake_set_floor/);
 $new->safe_psql('postgres', 'SELECT snowflake_create_origin()');
 my $greatest = $ids->greatest;
 $new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define US_PER_SECOND	INT64_C(1000000)
+#define US_PER_HOUR		(INT64_C(3600) * US_PER_SECOND)
 #define US_PER_DAY		(INT64_C(86400) * US_PER_SECOND)
 #define DAYS_PER_ERA	INT64_C(146097)
 
@@ -288,4 +289,40 @@ sf_duration_format(int64_t duration, char *buffer)
 		unit = "ms";
 	}
 	snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%" PRId64 "%s", duration / per_unit, unit);
+}
+
+const char *
+sf_duration_describe(int64_t duration, char *buffer)
+{
+	/* A unit is used from this number of microseconds on. */
+	static const struct
+	{
+		int64_t		from;
+		int64_t		us;
+		const char *name;
+	}			units[] = {
+		{2 * US_PER_DAY, US_PER_DAY, "days"},
+		{US_PER_HOUR, US_PER_HOUR, "h"},
+		{120 * US_PER_SECOND, 60 * US_PER_SECOND, "min"},
+		{US_PER_SECOND, US_PER_SECOND, "s"},
+		{1000, 1000, "ms"},
+		{1, 1, "us"},
+		{0, 1000, "ms"},
+	};
+	const char *sign = duration < 0 ? "-" : "";
+	uint64_t	length = duration < 0 ? -(uint64_t) duration : (uint64_t) duration;
+	size_t		unit = 0;
+	uint64_t	whole;
+	unsigned	tenth;
+
+	while (length < (uint64_t) units[unit].from)
+		unit++;
+	whole = length / (uint64_t) units[unit].us;
+	tenth = (unsigned) (length % (uint64_t) units[unit].us * 10 / (uint64_t) units[unit].us) % 10;
+	if (tenth == 0)
+		snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%s%" PRIu64 " %s", sign, whole, units[unit].name);
+	else
+		snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%s%" PRIu64 ".%u %s",
+				 sign, whole, tenth, units[unit].name);
+	return buffer;
 }

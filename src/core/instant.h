@@ -62,6 +62,12 @@ extern SfDurationStatus sf_duration_parse(const char *text, size_t length, int64
  */
 extern void sf_duration_format(int64_t duration, char *buffer);
 
+/*
+ * Write a duration for people to read, with at most one decimal: "12.5 ms", "119.6 s", "1 h",
+ * "3650 days".  buffer has SF_INSTANT_TEXT_SIZE bytes.  Returns buffer.
+ */
+extern const char *sf_duration_describe(int64_t duration, char *buffer);
+
 /* The instant a microsecond later.  -infinity and infinity (INT64_MIN, INT64_MAX) stay. */
 static inline SfInstant
 sf_instant_after(SfInstant instant)

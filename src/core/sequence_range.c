@@ -42,7 +42,7 @@ parse_pair(const char *text, uint64_t *first, uint64_t *last, SfParseError *erro
 		return sf_parse_fail(error, (size_t) (rest - text),
 							 "the highest sequence number is missing");
 	if (*rest != '\0')
-		return sf_parse_fail(error, (size_t) (rest - text), "there is more than min-max");
+		return sf_parse_fail(error, (size_t) (rest - text), "the range continues after the highest sequence number");
 	if (*first > SF_SEQUENCE_MAX)
 		return sf_parse_fail(error, 0, "the lowest sequence number is over 2147483647");
 	if (*last > SF_SEQUENCE_MAX)

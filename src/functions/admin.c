@@ -10,6 +10,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "core/instant.h"
 #include "generator/clock.h"
 #include "core/reservation.h"
 #include "state/change.h"
@@ -34,7 +35,7 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 		ereport(LOG,
 				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
 					   sf_layout_in_force_text()),
-				before ? errdetail("The layout before was \"%s\".", before) : 0);
+				before ? errdetail("The previous layout was \"%s\".", before) : 0);
 	PG_RETURN_VOID();
 }
 
@@ -42,10 +43,11 @@ Datum
 snowflake_accept_clock(PG_FUNCTION_ARGS)
 {
 	int64		jump = sf_clock_accept(sf_shared_required());
+	char		text[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
-			errmsg("the clock was accepted for Snowflake IDs, after a jump of %lld ms",
-				   (long long) (jump / 1000)));
+			errmsg("the clock was accepted for Snowflake IDs after a jump of %s",
+				   sf_duration_describe(jump, text)));
 	PG_RETURN_VOID();
 }
 
@@ -63,14 +65,33 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 	if (!registry.is_other)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("this server has refused no registry"),
-				errhint("Set snowflake.registry to the new registry first, and restart the server."));
+				errmsg("no registry is waiting to be accepted"),
+				errdetail("This server has not refused a registry."),
+				errhint("Set \"snowflake.registry\" to the new registry first, and restart the server."));
 	sf_registry_identity_write(registry.other_identity);
 	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 	ereport(LOG,
 			errmsg("the registry with identity %lld was accepted",
 				   (long long) registry.other_identity));
 	PG_RETURN_VOID();
+}
+
+/* timestamptz_to_str has one buffer. */
+static void
+report_outside(const SfGenerator *generator)
+{
+	uint64		last_tick = sf_generator_last_tick(generator);
+	char	   *first = pstrdup(timestamptz_to_str(Max(generator->layout.epoch, SF_UNIX_EPOCH)));
+	const char *last = timestamptz_to_str(sf_layout_tick_start(&generator->layout, last_tick));
+
+	ereport(ERROR,
+			errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+			errmsg("the floor of %s IDs must be within the layout",
+				   sf_generator_name(generator)),
+			generator->kind == SF_GENERATOR_BIGINT ?
+			errdetail("The layout of \"snowflake.layout\" is \"%s\".  The floor can be from %s to %s.",
+					  generator->layout_text, first, last) :
+			errdetail("The floor can be from %s to %s.", first, last));
 }
 
 /*
@@ -84,13 +105,7 @@ check_instant(SfGenerator *generator, TimestampTz instant)
 
 	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
 		(uint64) tick > sf_generator_last_tick(generator))
-		ereport(ERROR,
-				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				errmsg("the floor of %s IDs must be within the layout",
-					   sf_generator_name(generator)),
-				generator->kind == SF_GENERATOR_BIGINT ?
-				errdetail("The layout is that of snowflake.layout, \"%s\".",
-						  generator->layout_text) : 0);
+		report_outside(generator);
 }
 
 static void
@@ -106,9 +121,10 @@ report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz i
 		case SF_FLOOR_TOO_NEAR:
 			ereport(ERROR,
 					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("the generator of %s IDs is not ahead of %s by more than a server reserves",
+					errmsg("cannot move the floor of %s IDs back to %s",
 						   sf_generator_name(generator), timestamptz_to_str(instant)),
-					errdetail("A server reserves a second, or two ticks."));
+					errdetail("The generator is not ahead of this time by more than the time that it reserves, which is one second or two ticks."),
+					errhint("Wait until the clock has reached the generator."));
 			break;
 		case SF_FLOOR_BEFORE_LEASE:
 			ereport(ERROR,
@@ -130,11 +146,11 @@ static void
 warn_of_horizon(SfGenerator *generator, TimestampTz instant, int64 horizon)
 {
 	ereport(WARNING,
-			errmsg("readers that use snowflake_horizon() may be past the floor"),
-			errdetail("Horizons of up to %lld may have been returned; IDs are now issued from %lld on.",
+			errmsg("readers that use snowflake_horizon() might miss rows"),
+			errdetail("Horizons up to %lld might have been returned, but IDs are now issued from %lld.",
 					  (long long) horizon,
 					  (long long) sf_layout_boundary(&generator->layout, instant)),
-			errhint("Set positions that are above %lld to it.  Their readers miss rows otherwise.",
+			errhint("Change all positions of readers that are above %lld to this number.  Otherwise these readers miss rows.",
 					(long long) sf_layout_boundary(&generator->layout, instant)));
 }
 

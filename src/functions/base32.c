@@ -47,7 +47,7 @@ snowflake_from_base32(PG_FUNCTION_ARGS)
 						ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE : ERRCODE_INVALID_TEXT_REPRESENTATION),
 				errmsg("\"%s\" is not a Snowflake ID in base 32", text_to_cstring(argument)),
 				errdetail("At character %d, %s.", position, error.message),
-				errhint("The digits are 0 to 9 and the letters but i, l, o and u; the greatest is \"7zzzzzzzzzzzz\"."));
+				errhint("The digits are 0 to 9 and the letters except i, l, o and u.  The greatest ID is \"7zzzzzzzzzzzz\"."));
 	}
 	PG_RETURN_INT64(id);
 }

@@ -45,11 +45,11 @@ create_origins(void)
 
 	if (sf_origin_create(SF_GENERATOR_BIGINT, sf_layout_in_force(), false, &before))
 		ereport(LOG,
-				errmsg("the origin of Snowflake IDs was made, for the layout \"%s\"",
+				errmsg("created the origin of Snowflake IDs for the layout \"%s\"",
 					   sf_layout_in_force_text()));
 	if (sf_origin_create(SF_GENERATOR_SNO, &sf_sno_layout, false, &before))
 		ereport(LOG,
-				errmsg("the origin of IDs of type sno was made"));
+				errmsg("created the origin of IDs of type sno"));
 }
 
 /*

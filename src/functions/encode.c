@@ -37,11 +37,11 @@ tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout)
 
 		ereport(ERROR,
 				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				errmsg("timestamp %s is outside of the Snowflake layout",
+				errmsg("timestamp %s is out of range for the Snowflake layout",
 					   TIMESTAMP_IS_NOBEGIN(created_at) ? "-infinity" :
 					   TIMESTAMP_IS_NOEND(created_at) ? "infinity" :
 					   timestamptz_to_str(created_at)),
-				errdetail("The layout's first tick begins at %s, its last at %s.",
+				errdetail("The first tick of the layout begins at %s, and the last one at %s.",
 						  first, last),
 				sf_layout_errhint(fcinfo, ENCODE_LAYOUT));
 	}
@@ -58,10 +58,10 @@ field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int bits)
 	if (value < 0 || value > max)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%s %d is outside of the Snowflake layout", name, value),
+				errmsg("%s %d is out of range for the Snowflake layout", name, value),
 				bits == 0 ?
-				errdetail("The layout has no bits for it: it must be 0.") :
-				errdetail("The layout has %d bits for it: 0 to %d.", bits, max),
+				errdetail("The layout has no bits for this field, which must be 0.") :
+				errdetail("The layout has %d bits for this field, which allow 0 to %d.", bits, max),
 				sf_layout_errhint(fcinfo, ENCODE_LAYOUT));
 	return (uint32) value;
 }
@@ -104,6 +104,7 @@ snowflake_width(PG_FUNCTION_ARGS)
 	Interval   *interval = PG_GETARG_INTERVAL_P(0);
 	int64		duration;
 	int64		width;
+	char		tick[SF_INSTANT_TEXT_SIZE];
 
 	/*
 	 * Months differ in length.  An infinite interval is refused here as well,
@@ -112,17 +113,18 @@ snowflake_width(PG_FUNCTION_ARGS)
 	if (interval->month != 0)
 		ereport(ERROR,
 				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("an interval with months or years has no width in Snowflake IDs"),
-				errhint("Months differ in length: give days, or subtract two boundaries."));
+				errmsg("cannot compute the width of an interval with months or years"),
+				errdetail("Months differ in length."),
+				errhint("Use days, or subtract two results of snowflake_boundary()."));
 	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &duration) ||
 		pg_add_s64_overflow(duration, interval->time, &duration) ||
 		!sf_layout_width(layout, duration, &width))
 		ereport(ERROR,
 				errcode(ERRCODE_INTERVAL_FIELD_OVERFLOW),
-				errmsg("interval is outside of the Snowflake layout"),
-				errdetail("It must be 0 or more, and less than %llu ticks of %d microseconds.",
+				errmsg("interval is out of range for the Snowflake layout"),
+				errdetail("The interval must be at least 0, and less than %llu ticks of %s.",
 						  (unsigned long long) sf_layout_last_tick(layout) + 1,
-						  layout->tick_length),
+						  sf_duration_describe(layout->tick_length, tick)),
 				sf_layout_errhint(fcinfo, 1));
 	PG_RETURN_INT64(width);
 }

@@ -32,7 +32,7 @@ check_call(FunctionCallInfo fcinfo)
 		ereport(ERROR,
 				errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				errmsg("snowflake_feed_guard() must be called by a row trigger before INSERT or UPDATE, with one argument"),
-				errhint("Create the trigger by snowflake_enable_feed()."));
+				errhint("Use snowflake_enable_feed() to create the trigger."));
 }
 
 /* The number of the column that the trigger's argument names. */
@@ -65,7 +65,7 @@ admit(int64 id)
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the ID of the row is below the horizon"),
-			errdetail("The ID is %lld.  Readers may have read up to %lld, and would miss the row.",
+			errdetail("The ID is %lld.  Readers might have read up to %lld, and would miss the row.",
 					  (long long) id, (long long) horizon),
 			errhint("Insert the row with an ID that snowflake_nextval() returns in the same transaction."));
 }

@@ -34,14 +34,14 @@ check_transaction(void)
 	if (RecoveryInProgress())
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("snowflake_horizon() cannot be executed during recovery"),
-				errhint("Call it on the primary, then pg_current_wal_insert_lsn(), and read here when that LSN has been replayed."));
+				errmsg("cannot execute %s during recovery", "snowflake_horizon()"),
+				errhint("Call it on the primary, then call pg_current_wal_insert_lsn() there, and read on this standby when it has replayed that LSN."));
 	if (IsolationUsesXactSnapshot())
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				errmsg("snowflake_horizon() can be called in READ COMMITTED transactions only"),
-				errdetail("This transaction reads with the snapshot of its first statement, which does not have rows that were committed before the horizon was returned."),
-				errhint("Begin the transaction with \"BEGIN ISOLATION LEVEL READ COMMITTED\"."));
+				errmsg("snowflake_horizon() must be called in a READ COMMITTED transaction"),
+				errdetail("This transaction reads with the snapshot of its first statement, which can lack rows that were committed before the horizon was returned."),
+				errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED."));
 }
 
 Datum

@@ -72,7 +72,7 @@ sf_layout_errhint(FunctionCallInfo fcinfo, int argno)
 {
 	if (PG_NARGS() > argno)
 		return 0;
-	return errhint("The layout is that of snowflake.layout; another one can be given as the last argument.");
+	return errhint("The layout is that of \"snowflake.layout\".  Pass another layout as the last argument.");
 }
 
 int64

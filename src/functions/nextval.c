@@ -33,7 +33,7 @@ sf_nextval_set(FunctionCallInfo fcinfo, PGFunction next)
 			ereport(ERROR,
 					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					errmsg("cannot generate %d IDs", count),
-					errdetail("The count must be 0 or more."));
+					errdetail("The count must be at least 0."));
 		context = SRF_FIRSTCALL_INIT();
 		context->max_calls = (uint64) count;
 	}

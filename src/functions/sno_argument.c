@@ -25,7 +25,7 @@ sf_units_argument(FunctionCallInfo fcinfo, int argno)
 
 		ereport(ERROR,
 				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				errmsg("timestamp %s is out of the range of type sno",
+				errmsg("timestamp %s is out of range for type sno",
 					   timestamptz_to_str(created_at)),
 				errdetail("The range is from %s to %s.", start, end));
 	}
@@ -40,7 +40,7 @@ sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int 
 	if (value < 0 || value > max)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%s %d is out of the range of type sno", name, value),
-				errdetail("It must be 0 to %d.", max));
+				errmsg("%s %d is out of range for type sno", name, value),
+				errdetail("The range is from 0 to %d.", max));
 	return (uint32) value;
 }

@@ -30,7 +30,7 @@ sno_in(PG_FUNCTION_ARGS)
 		sf_soft_error(fcinfo, (Datum) 0,
 					  errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 					  errmsg("invalid input syntax for type %s: \"%s\"", "sno", text),
-					  errdetail("It must have %d characters, each of 2 to 9 or a to x.",
+					  errdetail("A sno has %d characters, each of which is 2 to 9 or a to x.",
 								SF_SNO_TEXT_LENGTH));
 	PG_RETURN_SNO(id);
 }
@@ -84,8 +84,8 @@ sno_from_bytea(PG_FUNCTION_ARGS)
 	if (VARSIZE_ANY_EXHDR(bytes) != SF_SNO_SIZE)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				errmsg("invalid length of a sno"),
-				errdetail("It must be %d bytes, and is %zu.",
+				errmsg("invalid length for type sno"),
+				errdetail("A sno has %d bytes, but the value has %zu.",
 						  SF_SNO_SIZE, VARSIZE_ANY_EXHDR(bytes)));
 	memcpy(id.bytes, VARDATA_ANY(bytes), SF_SNO_SIZE);
 	PG_RETURN_SNO(id);
@@ -112,9 +112,9 @@ sno_from_uuid(PG_FUNCTION_ARGS)
 	if (!sf_sno_from_text((const char *) uuid->data, &id))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("uuid \"%s\" holds no sno",
+				errmsg("uuid \"%s\" does not contain a sno",
 					   DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
-				errdetail("Its bytes must be %d characters, each of 2 to 9 or a to x.",
+				errdetail("Its bytes must be %d characters, each of which is 2 to 9 or a to x.",
 						  SF_SNO_TEXT_LENGTH));
 	PG_RETURN_SNO(id);
 }

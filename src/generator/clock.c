@@ -33,6 +33,7 @@
 #include "utils/timestamp.h"
 
 #include "clocks.h"
+#include "core/instant.h"
 #include "generator/clock.h"
 #include "log_limit.h"
 #include "settings.h"
@@ -65,28 +66,34 @@ generator_end(SfGenerator *generator)
 static void
 report_jump(int64 jump)
 {
+	char		jump_text[SF_INSTANT_TEXT_SIZE];
+	char		step_text[SF_INSTANT_TEXT_SIZE];
+
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the clock of this server has jumped forward by %lld.%03d s",
-				   (long long) (jump / USECS_PER_SEC), (int) (jump % USECS_PER_SEC / 1000)),
-			errdetail("No Snowflake ID is issued after a jump of more than snowflake.max_clock_step, %d ms.",
-					  sf_max_clock_step),
-			errhint("Set the clock right. If it is right, as after a pause of a virtual machine, accept it by \"SELECT snowflake_accept_clock()\"."));
+			errmsg("the clock of this server has jumped forward by %s",
+				   sf_duration_describe(jump, jump_text)),
+			errdetail("No ID is issued after a jump of more than \"snowflake.max_clock_step\", which is %s.",
+					  sf_duration_describe((int64) sf_max_clock_step * 1000, step_text)),
+			errhint("Correct the clock.  If it is correct, for example after a pause of a virtual machine, use snowflake_accept_clock().  If a wrong clock is accepted, all later IDs have times after its time."));
 }
 
 static void
 report_regression(SfGenerator *generator, int64 step)
 {
 	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
+	char		step_text[SF_INSTANT_TEXT_SIZE];
+	char		ahead[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
-			errmsg("the clock of this server has stepped back by %lld.%03d s",
-				   (long long) (step / USECS_PER_SEC), (int) (step % USECS_PER_SEC / 1000)),
+			errmsg("the clock of this server has stepped back by %s",
+				   sf_duration_describe(step, step_text)),
 			sf_generator_has_phases(generator) ?
-			errdetail("No sno is repeated: they go on in the other phase, or wait where both have been used.") :
-			errdetail("No Snowflake ID is repeated: the next one has the time %s, and is issued when the clock is %d ms before it.",
-					  timestamptz_to_str(next), (int) (sf_generator_max_ahead(generator) / 1000)),
-			errhint("The view pg_stat_snowflake counts such steps; this message comes once a minute at most."),
+			errdetail("No ID is issued twice.  IDs of type sno continue in the other phase, or wait if both phases have been used.  This message is logged at most once a minute.") :
+			errdetail("No ID is issued twice.  The next Snowflake ID has the time %s, and is issued when the clock is at most %s before that time.  This message is logged at most once a minute.",
+					  timestamptz_to_str(next),
+					  sf_duration_describe(sf_generator_max_ahead(generator), ahead)),
+			errhint("Configure the time service to slew the clock.  The view pg_stat_snowflake counts steps."),
 			errhidestmt(true), errhidecontext(true));
 }
 

@@ -261,13 +261,13 @@ report_exhausted(const SfGenerator *generator)
 	ereport(ERROR,
 			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
 			generator->kind == SF_GENERATOR_SNO ?
-			errmsg("the timestamp bits of type sno are used up") :
-			errmsg("the timestamp bits of the Snowflake layout \"%s\" are used up",
+			errmsg("reached the last timestamp of type sno") :
+			errmsg("reached the last timestamp of the Snowflake layout \"%s\"",
 				   generator->layout_text),
-			errdetail("The layout's last tick ends at %s.", timestamptz_to_str(end)),
+			errdetail("The last tick of the layout ends at %s.", timestamptz_to_str(end)),
 			generator->kind == SF_GENERATOR_SNO ?
 			errhint("Check the clock of this server.") :
-			errhint("Check the clock of this server, or change snowflake.layout."));
+			errhint("Check the clock of this server.  If it is correct, change \"snowflake.layout\".  IDs of two layouts can be equal, and do not sort by time."));
 }
 
 /*

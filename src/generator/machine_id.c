@@ -50,11 +50,11 @@ report_unset(const SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("snowflake.machine_id is not set"),
-			errdetail("Each server that issues Snowflake IDs needs a number of its own, 0 to %lld in the layout \"%s\".",
+			errmsg("\"snowflake.machine_id\" is not set"),
+			errdetail("Each server that issues Snowflake IDs needs a different machine ID, from 0 to %lld in the layout \"%s\".",
 					  (long long) sf_field_max(generator->layout.machine_bits),
 					  generator->layout_text),
-			errhint("Set it by \"ALTER SYSTEM SET snowflake.machine_id = N\" and \"SELECT pg_reload_conf()\"."));
+			errhint("Set \"snowflake.machine_id\" by ALTER SYSTEM or in the configuration file, and reload the configuration.  Two servers with the same machine ID can issue the same IDs."));
 }
 
 /*
@@ -95,8 +95,8 @@ report_no_partition(int machine_id, const char *hint)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("machine ID %d is no partition of type sno", machine_id),
-			errdetail("Partitions are 0 to %d.", PG_UINT16_MAX),
+			errmsg("machine ID %d is too large for a partition of type sno", machine_id),
+			errdetail("Partitions are from 0 to %d.", PG_UINT16_MAX),
 			errhint("%s", hint));
 }
 
@@ -112,12 +112,12 @@ configured_sno_partition(SfShared *shared)
 	if (partition == SF_MACHINE_ID_UNSET)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("neither snowflake.sno_partition nor snowflake.machine_id is set"),
-				errdetail("Each server that issues IDs of type sno needs a number of its own, 0 to %d.",
+				errmsg("neither \"snowflake.sno_partition\" nor \"snowflake.machine_id\" is set"),
+				errdetail("Each server that issues IDs of type sno needs a different partition, from 0 to %d.",
 						  PG_UINT16_MAX),
-				errhint("Set it by \"ALTER SYSTEM SET snowflake.sno_partition = N\" and \"SELECT pg_reload_conf()\"."));
+				errhint("Set one of them by ALTER SYSTEM or in the configuration file, and reload the configuration.  Two servers with the same partition can issue the same IDs."));
 	if (partition > PG_UINT16_MAX)
-		report_no_partition(partition, "Set snowflake.sno_partition.");
+		report_no_partition(partition, "Set \"snowflake.sno_partition\" to a number that no other server has.  Two servers with the same partition can issue the same IDs.");
 	return (uint32) partition;
 }
 
@@ -130,12 +130,12 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 	if (partition != SF_MACHINE_ID_UNSET)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("snowflake.sno_partition cannot be set together with snowflake.registry"),
-				errdetail("The registry leases machine IDs, which are the partitions."),
-				errhint("Remove snowflake.sno_partition from the configuration, and reload it."));
+				errmsg("\"snowflake.sno_partition\" cannot be set together with \"snowflake.registry\""),
+				errdetail("With a registry, the leased machine ID is the partition."),
+				errhint("Remove \"snowflake.sno_partition\" from the configuration, and reload the configuration."));
 	if (leased != SF_MACHINE_ID_NOT_PINNED && leased > PG_UINT16_MAX)
 		report_no_partition((int) leased,
-							"IDs of type sno need a layout with at most 16 bits for the machine ID.");
+							"With a registry, use a layout with at most 16 bits for the machine ID to issue IDs of type sno.");
 	return leased;
 }
 

@@ -12,23 +12,26 @@
  */
 #include "postgres.h"
 
+#include "core/instant.h"
 #include "generator/overflow.h"
 
 static void
 report_overflow(SfGenerator *generator)
 {
 	SfSequenceRange range = sf_sequence_range_within(&generator->layout, generator->range);
+	char		tick[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
 			sf_generator_has_phases(generator) ?
 			errmsg("type sno has been at its limit for a second") :
 			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
 				   generator->layout_text),
-			errdetail("This server has %u IDs in each tick of %lld us. Callers who ask for more wait.",
-					  range.max - range.min + 1, (long long) generator->layout.tick_length),
+			errdetail("This server can issue %u IDs in each tick of %s; further calls wait.  This message is logged at most once a minute.",
+					  range.max - range.min + 1,
+					  sf_duration_describe(generator->layout.tick_length, tick)),
 			sf_generator_has_phases(generator) ?
-			errhint("The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most.") :
-			errhint("A layout with more sequence bits has more IDs. The view pg_stat_snowflake tells how long callers have waited; this message comes once a minute at most."),
+			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers.") :
+			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers, or plan for a layout with more sequence bits."),
 			errhidestmt(true), errhidecontext(true));
 }
 

@@ -30,6 +30,7 @@
 #include "pgstat.h"
 #include "storage/latch.h"
 
+#include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
 #include "generator/wait.h"
@@ -45,19 +46,70 @@
 /* If the clock is at least this far behind, the cause is not that too many IDs were requested. */
 #define FAR_BEHIND		60000000	/* us */
 
+static const char *
+duration_text(int64 duration)
+{
+	return sf_duration_describe(duration, palloc(SF_INSTANT_TEXT_SIZE));
+}
+
+static const char *
+max_wait_text(void)
+{
+	return duration_text((int64) sf_max_wait * 1000);
+}
+
+static const char *
+floor_function(const SfGenerator *generator)
+{
+	return generator->kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor";
+}
+
+/* The floor that an administrator has set, if it is what callers wait for; 0 if it is not. */
+static TimestampTz
+future_floor(SfGenerator *generator)
+{
+	TimestampTz floor = (TimestampTz) pg_atomic_read_u64(&generator->floor_set);
+
+	return floor > GetCurrentTimestamp() + sf_generator_max_ahead(generator) ? floor : 0;
+}
+
+static int
+detail_too_long(SfGenerator *generator, int64 missing)
+{
+	const char *wait = duration_text(missing);
+	const char *ahead = duration_text(sf_generator_max_ahead(generator));
+	TimestampTz floor = future_floor(generator);
+
+	if (floor != 0)
+		return errdetail("The next ID can be issued in %s.  The floor was set to %s by %s(), and the time of an ID can be at most %s ahead of the system clock.",
+						 wait, timestamptz_to_str(floor), floor_function(generator), ahead);
+	return errdetail("The next ID can be issued in %s.  The time of an ID can be at most %s ahead of the system clock.",
+					 wait, ahead);
+}
+
+static int
+hint_too_long(SfGenerator *generator, int64 missing)
+{
+	const char *function = floor_function(generator);
+
+	if (future_floor(generator) != 0)
+		return errhint("Wait until then, or use %s() with an earlier time.  If IDs with later times than that exist, the same IDs are issued again.",
+					   function);
+	if (missing > FAR_BEHIND)
+		return errhint("The clock was set back, or it was ahead when the server started.  Correct the clock, or wait.  If the clock is correct, use %s() to move the generator backward.  If IDs with later times than the new floor exist, the same IDs are issued again.",
+					   function);
+	return errhint("Sessions request more IDs than the layout has in a tick, or the clock was set back.  To wait longer, increase \"snowflake.max_wait\".");
+}
+
 static void
 report_too_long(SfGenerator *generator, int64 missing)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			errmsg("no %s ID became free within %d ms", sf_generator_name(generator), sf_max_wait),
-			errdetail("The next free ID may be issued in %lld.%03d ms by the clock of this server; IDs may be %d ms ahead of it.",
-					  (long long) (missing / 1000), (int) (missing % 1000),
-					  (int) (sf_generator_max_ahead(generator) / 1000)),
-			missing > FAR_BEHIND
-			? errhint("The clock was set back, or was ahead when the server started. If it is right now, %s() moves the generator back.",
-					  generator->kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor")
-			: errhint("Either more IDs are asked for than the layout has in a tick, or the clock was set back. Raise snowflake.max_wait to wait longer."));
+			errmsg("could not generate a %s ID within %s", sf_generator_name(generator),
+				   max_wait_text()),
+			detail_too_long(generator, missing),
+			hint_too_long(generator, missing));
 }
 
 static void
@@ -65,10 +117,10 @@ report_locked(SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			errmsg("the origin of %s IDs has been locked for %d ms",
-				   sf_generator_name(generator), sf_max_wait),
-			errdetail("It is a replication origin, and somebody is dropping one, or has locked or waits to lock all of them."),
-			errhint("Look in pg_locks for who has locked pg_replication_origin. Raise snowflake.max_wait to wait longer."));
+			errmsg("could not lock the origin of %s IDs within %s",
+				   sf_generator_name(generator), max_wait_text()),
+			errdetail("It is a replication origin, and another session drops a replication origin, or holds or awaits a lock on pg_replication_origin."),
+			errhint("Find the session in pg_locks, and wait for the end of its transaction or terminate it.  To wait longer, increase \"snowflake.max_wait\"."));
 }
 
 static void

@@ -175,9 +175,9 @@ log_granted(const SfLease *before, const SfLease *lease, SfRegistryState state)
 	if (before->number == 0 || before->machine_id != lease->machine_id ||
 		before->from != lease->from)
 		ereport(LOG,
-				errmsg("machine ID %u was leased to this server for IDs with times from %s on",
+				errmsg("machine ID %u was leased to this server for IDs with times from %s",
 					   lease->machine_id, timestamptz_to_str(lease->from)),
-				errdetail("The lease is renewed until the server stops; now it ends at %s.",
+				errdetail("The lease ends at %s, and is renewed until the server stops.",
 						  timestamptz_to_str(lease->until)));
 	else if (state != SF_REGISTRY_HELD)
 		ereport(LOG,
@@ -189,12 +189,14 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
 {
 	ereport(LOG,
 			answer->status == SF_ANSWER_REFUSED ?
-			errmsg("the registry leases no machine ID to this server") :
-			errmsg("the registry of machine IDs is out of reach"),
-			errdetail("%s", answer->error),
+			errmsg("could not lease a machine ID from the registry") :
+			errmsg("could not reach the registry of machine IDs"),
+			answer->status == SF_ANSWER_REFUSED ?
+			errdetail("The reason is: %s", answer->error) :
+			errdetail("The error was: %s", answer->error),
 			lease->number == 0 ?
-			errhint("No ID is issued until it has leased one. This server goes on trying.") :
-			errhint("IDs are issued until their times reach %s. This server goes on trying.",
+			errhint("No ID is issued until the registry grants a lease.  This server keeps asking.") :
+			errhint("IDs are issued until their times reach %s.  This server keeps asking.",
 					timestamptz_to_str(lease->until)));
 }
 
@@ -302,9 +304,9 @@ is_own_registry(const SfConnection *connection, SfAnswer *answer)
 		return record_registry(answer);
 	answer->other = true;
 	if (answer->identity == SF_NO_IDENTITY)
-		explain(answer, "this is another registry than the one that this server leases from: it has no identity");
+		explain(answer, "the registry has no identity, and is not the one that this server leases from");
 	else
-		explain(answer, "this is another registry than the one that this server leases from: its identity is %lld, not %lld",
+		explain(answer, "the registry has identity %lld, and is not the one that this server leases from, which has identity %lld",
 				(long long) answer->identity, (long long) recorded);
 	return false;
 }
@@ -357,7 +359,7 @@ attempt_lease(SfShared *shared)
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 						 claim.wanted, DEBUG1))
-		strlcpy(answer.error, "the settings of this server do not fit each other",
+		strlcpy(answer.error, "\"snowflake.machine_id\" or \"snowflake.sequence_range\" of this server does not fit its layout",
 				sizeof(answer.error));
 	else
 		ask_registry(&claim, &held, &answer);
@@ -400,9 +402,9 @@ release_lease(SfShared *shared)
 		return;
 	if (!release_at_registry(&token, used_until, &held, &answer))
 		ereport(LOG,
-				errmsg("the lease of this server's machine ID could not be given back to the registry"),
-				errdetail("%s", answer.error),
-				errhint("It ends by itself."));
+				errmsg("could not release the lease of the machine ID"),
+				errdetail("The error was: %s", answer.error),
+				errhint("No action is needed.  Other servers can lease the machine ID when the lease has expired."));
 }
 
 static void

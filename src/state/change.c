@@ -148,6 +148,7 @@ change_floor_locked(SfGenerator *generator, ReplOriginId origin, SfInstant insta
 	else if (!move_backward(generator, origin, instant, position, horizon))
 		return SF_FLOOR_TOO_NEAR;
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
+	pg_atomic_write_u64(&generator->floor_set, (uint64) sf_generator_time(generator, position));
 	return SF_FLOOR_CHANGED;
 }
 

@@ -42,6 +42,7 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u32(&generator->max_ahead, (uint32) sf_max_ahead * 1000);
 	pg_atomic_init_u64(&generator->floor, 0);
+	pg_atomic_init_u64(&generator->floor_set, 0);
 	pg_atomic_init_u64(&generator->overflow_begin, 0);
 	pg_atomic_init_u64(&generator->overflow_ticks, 0);
 	pg_atomic_init_u64(&generator->regression_logged, 0);

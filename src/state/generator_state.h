@@ -132,6 +132,12 @@ typedef struct SfGenerator
 	 */
 	pg_atomic_uint64 floor;
 
+	/*
+	 * The floor that an administrator has set last in this run, an SfInstant,
+	 * or 0; for messages only.
+	 */
+	pg_atomic_uint64 floor_set;
+
 	char		layout_text[SF_LAYOUT_TEXT_SIZE];
 
 	char		pad_clock[PG_CACHE_LINE_SIZE];

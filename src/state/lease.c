@@ -161,14 +161,28 @@ detail_lease(const SfLease *lease)
 					 lease->machine_id, timestamptz_to_str(lease->until));
 }
 
+/* timestamptz_to_str has one buffer. */
+static int
+detail_unreachable(const SfRegistry *registry)
+{
+	char	   *since = pstrdup(timestamptz_to_str(registry->since));
+	const SfLease *lease = &registry->lease;
+
+	if (lease->number == 0)
+		return errdetail("The registry has been unreachable since %s.  No machine ID has been leased to this server yet.",
+						 since);
+	return errdetail("The registry has been unreachable since %s.  Machine ID %u is leased to this server for IDs with times before %s.",
+					 since, lease->machine_id, timestamptz_to_str(lease->until));
+}
+
 /* The reason of a refusal.  Only roles that may read the view see the names of other servers. */
 static int
 detail_refusal(const SfRegistry *registry)
 {
 	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
-		return errdetail("%s", registry->error);
+		return errdetail("The reason is: %s", registry->error);
 	if (registry->free_at < DT_NOEND)
-		return errdetail("There may be one after %s.", timestamptz_to_str(registry->free_at));
+		return errdetail("A machine ID might be available after %s.", timestamptz_to_str(registry->free_at));
 	return 0;
 }
 
@@ -182,46 +196,44 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 		case SF_REGISTRY_CLAIMING:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: the registry has not answered yet", name),
+					errmsg("could not generate a %s ID before the first answer of the registry", name),
 					detail_lease(&state.lease),
 					state.worker ?
-					errhint("Try again later, or raise snowflake.max_wait.") :
-					errhint("The registry worker of this server does not run. See the server's log, max_worker_processes and dynamic_library_path."));
+					errhint("Try again later.  To wait longer, increase \"snowflake.max_wait\".") :
+					errhint("The registry worker of this server does not run.  Check the server log, \"max_worker_processes\" and \"dynamic_library_path\"."));
 			break;
 		case SF_REGISTRY_HELD:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: its time would be after the lease of the machine ID",
+					errmsg("could not generate a %s ID within the lease of the machine ID",
 						   name),
 					detail_lease(&state.lease),
-					errhint("The lease is renewed as the clock goes on. Raise snowflake.max_wait or snowflake.registry_lease, or lower snowflake.max_ahead."));
+					errhint("Wait for the next renewal of the lease, or increase \"snowflake.registry_lease\" or decrease \"snowflake.max_ahead\".  To wait longer, increase \"snowflake.max_wait\"."));
 			break;
 		case SF_REGISTRY_REFUSED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: the registry leases no machine ID to this server",
+					errmsg("could not generate a %s ID without a lease of a machine ID",
 						   name),
 					detail_refusal(&state),
 					state.is_other ?
-					errhint("Set snowflake.registry to the former registry.  If that one has been shut off, use snowflake_accept_registry(); if it still grants leases, IDs can then be issued twice.") :
-					errhint("This server goes on asking. See last_error in pg_stat_snowflake, and snowflake_registry.machines on the registry."));
+					errhint("Set \"snowflake.registry\" to the former registry, and restart the server.  If the former registry grants no more leases, use snowflake_accept_registry() instead.  If it still grants leases, IDs can then be issued twice.") :
+					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
 			break;
 		case SF_REGISTRY_UNREACHABLE:
 			if (state.request == SF_REQUEST_NONE)
 				sf_lease_request(registry, SF_REQUEST_SOON);
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: the registry has been out of reach since %s",
-						   name, timestamptz_to_str(state.since)),
-					detail_lease(&state.lease),
-					errhint("See last_error in pg_stat_snowflake, and snowflake.registry."));
+					errmsg("could not generate a %s ID while the registry is unreachable", name),
+					detail_unreachable(&state),
+					errhint("See last_error in the view pg_stat_snowflake, and check \"snowflake.registry\".  This server keeps asking."));
 			break;
 		case SF_REGISTRY_RELEASED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("no %s ID can be issued: this server has given its machine ID back",
-						   name),
-					errhint("It claims another one, unless it is shutting down."));
+					errmsg("could not generate a %s ID after the release of the machine ID", name),
+					errhint("Try again later, unless the server is shutting down.  It then leases another machine ID."));
 	}
 	elog(ERROR, "unexpected state of the registry: %d", (int) state.state);
 }

@@ -118,9 +118,9 @@ refuse_if_dropped_here(Relation origins, SfGeneratorKind kind)
 		if (is_deleted_here(row) && is_row_of(origins, row, kind))
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					errmsg("the origin of %s IDs cannot be created by the transaction that dropped it",
+					errmsg("cannot create the origin of %s IDs in the transaction that dropped it",
 						   sf_generator_kind_name(kind)),
-					errhint("Commit the drop first, or roll it back."));
+					errhint("Commit the transaction first, or roll it back."));
 	}
 	systable_endscan(scan);
 }
@@ -131,9 +131,9 @@ sf_origin_report_missing(SfGeneratorKind kind)
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the origin of %s IDs is missing", sf_generator_kind_name(kind)),
-			errdetail("It is the replication origin \"%s...\", made by CREATE EXTENSION once for all databases; pg_upgrade does not carry it over.",
+			errdetail("CREATE EXTENSION creates the replication origin \"%s...\" once for all databases.  pg_upgrade does not preserve it.",
 					  prefixes[kind]),
-			errhint("Make it anew by \"SELECT snowflake_create_origin()\". If the clock may be behind the newest ID, then also \"SELECT %s(T)\", with a time T after it.",
+			errhint("Use snowflake_create_origin().  If the clock can be behind the newest existing ID, use %s() with a time after that ID as well, before any ID is issued.  Otherwise IDs can be issued twice.",
 					kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor"));
 }
 
@@ -142,11 +142,11 @@ report_other_layout(const char *carried, const char *wanted)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("snowflake.layout is not the layout that this cluster issues Snowflake IDs in"),
-			errdetail("IDs are issued in \"%s\", and the setting is \"%s\": IDs of the two can be equal.",
+			errmsg("\"snowflake.layout\" does not match the layout of this cluster"),
+			errdetail("Snowflake IDs are issued in the layout \"%s\", but the setting is \"%s\".",
 					  carried + strlen(prefixes[SF_GENERATOR_BIGINT]),
 					  wanted + strlen(prefixes[SF_GENERATOR_BIGINT])),
-			errhint("Set snowflake.layout back, or accept the new one by \"SELECT snowflake_accept_layout()\"."));
+			errhint("Change \"snowflake.layout\" back, or use snowflake_accept_layout().  IDs of the two layouts can be equal, and do not sort by time."));
 }
 
 void
@@ -155,15 +155,15 @@ sf_origin_report_lost(SfGeneratorKind kind)
 	if (sf_max_origins() == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				errmsg("the origin of %s IDs cannot be read", sf_generator_kind_name(kind)),
-				errdetail("It is a replication origin, and %s is 0.", SF_MAX_ORIGINS_NAME),
-				errhint("Set %s to 2 or more, and restart the server.", SF_MAX_ORIGINS_NAME));
+				errmsg("could not read the origin of %s IDs", sf_generator_kind_name(kind)),
+				errdetail("Replication origins are not loaded, because \"%s\" is 0.", SF_MAX_ORIGINS_NAME),
+				errhint("Set \"%s\" to at least 2, and restart the server.", SF_MAX_ORIGINS_NAME));
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the origin of %s IDs has lost its value", sf_generator_kind_name(kind)),
-			errdetail("The replication origin \"%s...\" has the value 0, as after a drop that was rolled back.  The server cannot tell which IDs it has issued.",
+			errdetail("The value of the replication origin \"%s...\" is 0, as after a drop that was rolled back.  The server cannot determine which IDs it has issued.",
 					  prefixes[kind]),
-			errhint("Run \"SELECT %s(T)\", with a time T after the newest ID, or now() if the clock is after it.",
+			errhint("Use %s() with a time after the newest existing ID, or with now() if the clock is after that ID.  With an earlier time, IDs are issued twice.",
 					kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor"));
 }
 
@@ -172,8 +172,8 @@ report_uncommitted(void)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("Snowflake IDs cannot be issued by the transaction that made or changed their origin"),
-			errhint("Commit CREATE EXTENSION or snowflake_accept_layout() first."));
+			errmsg("cannot issue Snowflake IDs in the transaction that created or changed their origin"),
+			errhint("Commit the transaction first."));
 }
 
 /* Whether the row was created or renamed by this transaction, which may still roll back. */

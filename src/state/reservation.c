@@ -139,11 +139,10 @@ static void
 report_no_reservation(SfGenerator *generator, uint64 reserved_until)
 {
 	ereport(LOG,
-			errmsg("no more %s IDs can be reserved: their origin is missing",
-				   sf_generator_name(generator)),
-			errdetail("This server goes on until its IDs reach %s.",
+			errmsg("could not reserve time for %s IDs", sf_generator_name(generator)),
+			errdetail("The origin of these IDs is missing.  IDs are issued until their times reach %s.",
 					  timestamptz_to_str(sf_generator_time(generator, reserved_until))),
-			errhint("Make it anew by \"SELECT snowflake_create_origin()\"."),
+			errhint("Use snowflake_create_origin() before the server is restarted, so that no ID is issued twice."),
 			errhidestmt(true), errhidecontext(true));
 }
 
@@ -249,14 +248,16 @@ open_locked(SfGenerator *generator, ReplOriginId origin)
 static void
 log_opened(SfGenerator *generator, uint32 machine_id)
 {
-	const char *floor = timestamptz_to_str((TimestampTz) pg_atomic_read_u64(&generator->floor));
+	TimestampTz floor = (TimestampTz) pg_atomic_read_u64(&generator->floor);
 
 	ereport(LOG,
 			sf_generator_has_phases(generator) ?
-			errmsg("issuing IDs of type sno in partition %u, from %s on", machine_id, floor) :
-			errmsg("issuing Snowflake IDs with machine ID %u in the layout \"%s\", from %s on",
+			errmsg("started to issue IDs of type sno in partition %u", machine_id) :
+			errmsg("started to issue Snowflake IDs with machine ID %u in the layout \"%s\"",
 				   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id,
-				   generator->layout_text, floor),
+				   generator->layout_text),
+			floor > generator->layout.epoch ?
+			errdetail("No ID has a time before %s.", timestamptz_to_str(floor)) : 0,
 			errhidestmt(true), errhidecontext(true));
 }
 

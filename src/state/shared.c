@@ -153,8 +153,9 @@ check_version(const SfShared *found)
 	if (strcmp(found->version, SF_VERSION) != 0)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("another version of the library snowflake is in use in this server"),
-				errdetail("This session has version %s.", SF_VERSION),
+				errmsg("another version of the library \"snowflake\" is in use by this server"),
+				errdetail("This session has loaded version %s, and shared memory was created by version %s.",
+						  SF_VERSION, found->version),
 				errhint("Restart the server."));
 }
 
@@ -211,13 +212,13 @@ sf_shared_required(void)
 	if (sf_shared() == NULL)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("Snowflake IDs can be generated only if snowflake is loaded by shared_preload_libraries"),
+				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
 				preload_hint());
 	if (!shared->preloaded && sf_registry_is_set())
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("a machine ID can be leased only if snowflake is loaded by shared_preload_libraries"),
-				errdetail("snowflake.registry is set."),
+				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
+				errdetail("\"snowflake.registry\" is set, and the registry worker is started with the server."),
 				preload_hint());
 	return shared;
 }

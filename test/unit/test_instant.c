@@ -150,6 +150,40 @@ test_duration_format(void)
 	is_text(text, "1s", "1 s");
 }
 
+static void
+test_duration_describe(void)
+{
+	static const struct
+	{
+		int64_t		us;
+		const char *text;
+	}			values[] = {
+		{0, "0 ms"},
+		{1, "1 us"},
+		{999, "999 us"},
+		{1000, "1 ms"},
+		{12500, "12.5 ms"},
+		{12549, "12.5 ms"},
+		{INT64_C(999999), "999.9 ms"},
+		{INT64_C(1000000), "1 s"},
+		{INT64_C(119600000), "119.6 s"},
+		{INT64_C(120000000), "2 min"},
+		{INT64_C(3599999999), "59.9 min"},
+		{INT64_C(3600000000), "1 h"},
+		{INT64_C(5400000000), "1.5 h"},
+		{INT64_C(172799999999), "47.9 h"},
+		{INT64_C(172800000000), "2 days"},
+		{INT64_C(315360000000000), "3650 days"},
+		{-INT64_C(1500000), "-1.5 s"},
+		{INT64_MAX, "106751991.1 days"},
+		{INT64_MIN, "-106751991.1 days"},
+	};
+	char		text[SF_INSTANT_TEXT_SIZE];
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		is_text(sf_duration_describe(values[i].us, text), values[i].text, values[i].text);
+}
+
 int
 main(void)
 {
@@ -158,5 +192,6 @@ main(void)
 	test_round_trip();
 	test_durations();
 	test_duration_format();
+	test_duration_describe();
 	return done_testing();
 }
