@@ -27,8 +27,8 @@ SELECT floor = reserved_until AS nothing_reserved, ahead BETWEEN '10 ms' AND '15
 FROM pg_stat_snowflake WHERE generator = 'bigint';
 SELECT clock_timestamp() > floor - interval '100 ms' AS late FROM pg_stat_snowflake WHERE generator = 'bigint' \gset
 -- on a machine so slow that the floor has passed meanwhile, the call has nothing to wait for
-SELECT snowflake_timestamp(snowflake_nextval()) - floor < '1 ms' OR :'late' AS id FROM pg_stat_snowflake WHERE generator = 'bigint';
-SELECT batches, reserved_until - floor = '1 s' OR :'late' AS reserved, reservation_writes, reservation_write_time > 0 AS reservation_write_time,
+SELECT snowflake_timestamp(snowflake_nextval()) - floor < '1 s' OR :'late' AS id FROM pg_stat_snowflake WHERE generator = 'bigint';
+SELECT batches, reserved_until - floor BETWEEN '1 s' AND '2 s' OR :'late' AS reserved, reservation_writes, reservation_write_time > 0 AS reservation_write_time,
        waits = 1 OR :'late' AS waits, wait_time BETWEEN 1 AND 1500 OR :'late' AS wait_time
 FROM pg_stat_snowflake WHERE generator = 'bigint';
 
