@@ -78,14 +78,14 @@ note_ids($stderr);
 ($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = 20; $burst");
 like($stderr, qr/no Snowflake ID became free within 20 ms/, 'max_wait = 20ms');
 note_ids($stderr);
-for my $limit ('3s', '-1')
+for my $limit ('3s', '1min', '-1')
 {
 	($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = '$limit'; $burst");
 	is($status, 0, "max_wait = $limit: all IDs are issued");
 	is(note_ids($stderr), 7, "max_wait = $limit: and are reported");
 }
 
-cmp_ok(scalar(keys %seen), '>=', 6 + 2 * 7, 'IDs were seen');
+cmp_ok(scalar(keys %seen), '>', 25, 'IDs were seen');
 is(scalar(grep { $seen{$_} > 1 } keys %seen), 0, 'no ID was issued twice');
 
 # The limit is logged, once a minute at most; and the layout is far from its end.
