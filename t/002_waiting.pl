@@ -77,7 +77,7 @@ note_ids($stderr);
 ($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = 20; $burst");
 like($stderr, qr/could not generate a Snowflake ID within 20 ms/, 'max_wait = 20ms');
 note_ids($stderr);
-for my $limit ('3s', '-1')
+for my $limit ('3s', '1min', '-1')
 {
 	($status, $stdout, $stderr) = $server->psql('postgres', "SET snowflake.max_wait = '$limit'; $burst");
 	is($status, 0, "max_wait = $limit: all IDs are issued");

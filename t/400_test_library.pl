@@ -26,6 +26,8 @@ my $fleet = bless { files => [], writers => [] }, 'Fleet';
 $fleet->start_writer(PostgreSQL::Test::Cluster->new('not_started'));
 my $writer = $fleet->{writers}[0];
 ok($writer->pumpable, 'a writer runs');
+# It creates its file when it starts, which would be too late for rm.
+wait_until(sub { -e $fleet->{files}[0] });
 system_or_bail('rm', '-r', $scratch);
 wait_until(sub { !eval { $writer->reap_nb; $writer->pumpable } });
 ok(!$writer->pumpable, 'and ends when its files are gone');

@@ -29,9 +29,9 @@ typedef enum SfGeneratorKind
 #define SF_GENERATOR_COUNT	(SF_GENERATOR_SNO + 1)
 
 /*
- * The fields are grouped by how often they are read and written, with a cache line of padding
- * between two groups, so that a write to one group does not invalidate a cache line of another
- * group in the processors that read it.  generator_state.c asserts the distances.
+ * The fields are grouped by how often they are read and written.  A cache line of padding separates
+ * the groups, so that a write to a field of one group does not invalidate the cache line of another
+ * group in other processors.  generator_state.c asserts the distances.
  */
 typedef struct SfGenerator
 {
