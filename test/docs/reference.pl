@@ -8,7 +8,8 @@
 #
 # Functions for users have a line in a block of "text", such as "f(a integer) → text  STABLE".  A function that is not
 # marked PARALLEL SAFE says so on this line.  Functions that not all roles can call have a paragraph "**Privileges**" below
-# the same heading.  Other functions are listed by name below the heading "Internal functions".
+# the same heading.  Each function of the extension snowflake has an example there, a block of "sql".  Other functions are listed
+# by name below the heading "Internal functions".
 
 use strict;
 use warnings;
@@ -104,6 +105,7 @@ sub check_functions
 			next;
 		}
 		ok($documented{$signature}, "$page has the function $name()") or diag($signature);
+		ok($documented{$signature} =~ /^```sql$/m, "$page has an example of $name()") if $documented{$signature} && $extension eq 'snowflake';
 		next if !$documented{$signature} || $is_restricted ne 't';
 		ok($documented{$signature} =~ /^- \*\*Privileges\*\*: \S/m, "$page says who can call $name()");
 		ok($documented{$signature} =~ /^- \*\*Privileges\*\*:.*pg_monitor/m, "$page: members of pg_monitor can call $name()") if $acl =~ /pg_monitor/;
