@@ -107,5 +107,46 @@ cmp_ok($attempts, '<=', time - $began + 12, 'but not each of them');
 $registry->start;
 $fleet->begins_to_issue($asking, 'it issues IDs when the registry is back');
 
+# The times of attempts are random.  A renewal is due at half of the lease at the latest (1800 s), and
+# not before three eighths of it; a reload asks at once.
+my $random = $fleet->server('random', lines => [ 'snowflake.registry_lease = 3600', 'log_min_messages = debug1' ]);
+my $from = 0;
+
+# The times in ms that the server has logged since $from, once there are so many.
+sub due
+{
+	my ($count) = @_;
+	my @due;
+
+	wait_until(
+		sub {
+			@due = substr(slurp_file($random->logfile), $from) =~ /the next request of a lease is due in (\d+) ms/g;
+			return @due >= $count;
+		}) or die 'the server does not ask';
+	return @due;
+}
+
+for my $asked (1 .. 6)
+{
+	due($asked);
+	$random->reload if $asked < 6;
+}
+my @renewals = sort { $a <=> $b } due(6);
+cmp_ok($renewals[-1], '<=', 1_800_000, "renewals are due at half of the lease at the latest: @renewals");
+cmp_ok($renewals[0], '>', 1_300_000, 'and not long before');
+cmp_ok($renewals[-1] - $renewals[0], '>', 1_000, 'at random times');
+
+# Retries wait for half of the delay to all of it, and the delay doubles.
+$from = -s $random->logfile;
+$registry->stop;
+$random->reload;
+my @retries = due(4);
+my @shares = map { $retries[$_] / (250 * 2**$_) } 0 .. 3;
+is(scalar(grep { $_ > 1 } @shares), 0, "retries are due when the delay is over at the latest: @retries");
+cmp_ok((sort { $a <=> $b } @shares)[0], '<', 0.99, 'at random times');
+$registry->start;
+$random->reload;
+$fleet->wait_for_state($random, 'held');
+
 $fleet->check(1000, 'all servers');
 done_testing();

@@ -12,6 +12,7 @@
  * The worker is one loop that waits until the next attempt is due.  The calls of the registry are
  * in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions never
  * connect to the registry: a session that reaches the end of the lease, or fails, wakes the worker.
+ * The times of attempts are random, so that servers do not ask in lock-step (core/attempt.h).
  *
  * With snowflake.registry_standby, the worker also runs on a standby, and holds a lease there
  * before the server is promoted.  The lease is in memory alone, as on any server, and the machine
@@ -31,6 +32,7 @@
 #include <unistd.h>
 
 #include "access/xlog.h"
+#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -40,6 +42,7 @@
 #include "utils/guc.h"
 
 #include "compat.h"
+#include "core/attempt.h"
 #include "state/change.h"
 #include "state/postmaster_memory.h"
 #include "generator/machine_id.h"
@@ -51,10 +54,6 @@
 #include "clocks.h"
 #include "wait_event.h"
 
-#define FIRST_RETRY		250		/* ms; doubled with each failure */
-#define LAST_RETRY		60000	/* ms; but at most an eighth of a lease */
-#define REQUESTED_RETRY	1000	/* ms, at most, while calls fail because the
-								 * registry was not reached */
 #define LONGEST_SLEEP	10000	/* ms; limits how late the worker notices that
 								 * the clock was set forward or the machine
 								 * was suspended */
@@ -66,8 +65,11 @@
 #define DEFAULT_LEASE_FIXED	60	/* s, with snowflake.machine_id */
 
 /* State of the worker's loop. */
-static int	last_delay;			/* ms from the last attempt to the next one; 0
-								 * if the last one did not fail */
+static int64 last_delay;		/* ms from the last attempt to the next one,
+								 * before it is drawn; 0 if the last one did
+								 * not fail */
+static int64 last_wait;			/* the same, drawn */
+static uint32 draw;				/* of the last attempt */
 static SfStopwatch last_attempt;
 static bool reached;			/* the last attempt had a connection */
 static bool due_now = true;		/* the next attempt is due now */
@@ -132,8 +134,8 @@ waits_for_promotion(SfShared *shared)
 
 /*
  * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
- * the stopwatch or by the wall clock, which can have been set.  By the wall clock it is
- * due earlier by max_ahead, because IDs can be ahead of that clock.
+ * the stopwatch or by the wall clock, which can have been set; or some time earlier, which is drawn.
+ * By the wall clock it is due earlier by max_ahead, because IDs can be ahead of that clock.
  */
 static int64
 time_to_attempt(SfShared *shared)
@@ -147,26 +149,29 @@ time_to_attempt(SfShared *shared)
 
 	if (due_now || request == SF_REQUEST_NOW)
 		return 0;
-	if (last_delay > 0 && request == SF_REQUEST_SOON)
-		return Min(last_delay, REQUESTED_RETRY) - elapsed;
+	if (last_delay > SF_REQUESTED_RETRY && request == SF_REQUEST_SOON)
+		return sf_retry_wait(SF_REQUESTED_RETRY, draw) - elapsed;
 	if (last_delay > 0)
-		return last_delay - elapsed;
+		return last_wait - elapsed;
 	lease_end = sf_registry_state(&shared->registry).lease.until;
 	by_clock = (lease_end - GetCurrentTimestamp()) / 1000 - half - ahead;
-	return Min(half - elapsed, by_clock);
+	return Min(half - elapsed, by_clock) - sf_renewal_advance(half, draw);
 }
 
-/* Milliseconds to wait after an attempt has failed. */
-static int
-next_delay(SfShared *shared, const SfAnswer *answer)
+/* Plan the next attempt after one that has failed. */
+static void
+plan_retry(SfShared *shared, const SfAnswer *answer)
 {
-	int			longest = Max(Min(wanted_seconds(shared) * 1000 / 8, LAST_RETRY), 2 * FIRST_RETRY);
-	int			delay = last_delay == 0 ? FIRST_RETRY : Min(2 * last_delay, longest);
+	int64		delay = sf_retry_delay(last_delay, wanted_seconds(shared) * INT64CONST(1000));
 	TimestampTz now = GetCurrentTimestamp();
 
+	last_delay = delay;
+	last_wait = sf_retry_wait(delay, draw);
 	if (answer->free_at < now + delay * INT64CONST(1000))
-		delay = (int) Max((answer->free_at - now) / 1000, FIRST_RETRY);
-	return delay;
+	{
+		last_delay = Max((answer->free_at - now) / 1000, SF_FIRST_RETRY);
+		last_wait = sf_retry_when_free(last_delay, delay, draw);
+	}
 }
 
 static void
@@ -253,7 +258,7 @@ apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 	if (sf_lease_not_granted(&shared->registry, state, answer->error, answer->free_at,
 							 answer->other ? &answer->identity : NULL) != state)
 		log_not_granted(held, answer);
-	last_delay = next_delay(shared, answer);
+	plan_retry(shared, answer);
 }
 
 static void explain(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
@@ -364,8 +369,11 @@ attempt_lease(SfShared *shared)
 	else
 		ask_registry(&claim, &held, &answer);
 	last_attempt = sf_start_stopwatch();
+	draw = pg_prng_uint32(&pg_global_prng_state);
 	if (!ShutdownRequestPending)
 		apply_answer(shared, &held, &answer);
+	elog(DEBUG1, "the next request of a lease is due in %lld ms",
+		 (long long) time_to_attempt(shared));
 }
 
 /* At a registry other than the recorded one, nothing is released. */
