@@ -3,7 +3,7 @@
  *	  The background worker that leases a machine ID for this server from a registry.
  *
  * The worker claims a lease (core/lease.h) when the server begins to accept writes, at its
- * start or promotion.  It renews the lease when half of it is over, so the registry can be
+ * start or promotion.  It renews the lease before half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
  * fail.  The worker tries again, at growing intervals; while calls fail, once a second.  When
@@ -134,7 +134,7 @@ waits_for_promotion(SfShared *shared)
 
 /*
  * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
- * the stopwatch or by the wall clock, which can have been set; or some time earlier, which is drawn.
+ * the stopwatch or by the wall clock, which can have been set; or earlier, by a time that is drawn.
  * By the wall clock it is due earlier by max_ahead, because IDs can be ahead of that clock.
  */
 static int64
