@@ -2,14 +2,14 @@
  * attempt.h
  *	  When a server asks its registry for a lease.
  *
- * Servers that have started together, or that have found the registry again together after a
- * failover, would otherwise ask at the same moments from then on: all at once, every half lease.
- * So each attempt has a draw, a random number, which moves it by a part of the time until then.
- * A draw of 0 moves nothing.
+ * Without a random part, servers that start together, or that reach the registry again together
+ * after a failover, would ask at the same moments from then on.  So each attempt has a draw, a
+ * random number that makes the attempt earlier by a part of the time until then.  With a draw of 0
+ * the attempt is not earlier.
  *
- * A draw only ever makes an attempt earlier, so at least half of a lease is left while renewals
- * succeed, and a server asks a registry that is back no later than without it.  The exception is a
- * time that the registry has named, before which asking is of no use.
+ * A draw never makes an attempt later: at least half of a lease is left while renewals succeed, and
+ * a registry that is available again is asked no later than without draws.  The exception is a time
+ * that the registry has stated, before which a request is of no use.
  *
  * Uniqueness does not depend on these times.  The model of the registry (test/model/registry.pml)
  * lets a server claim, renew and lose the answer at any moment, and the bounds of a lease come from
@@ -34,8 +34,8 @@ sf_drawn_part(int64_t length, uint32_t draw)
 
 /*
  * How much earlier than at half of the lease a server renews it, in ms: up to a quarter of that
- * half, which is given in ms.  So renewals are a seventh more, and those of servers that have
- * begun together are spread over an eighth of a lease by the first renewal already.
+ * half, which is given in ms.  There are about a seventh more renewals than without draws.  The
+ * first renewals of servers that have started together are spread over an eighth of a lease.
  */
 static inline int64_t
 sf_renewal_advance(int64_t half, uint32_t draw)
@@ -44,8 +44,8 @@ sf_renewal_advance(int64_t half, uint32_t draw)
 }
 
 /*
- * The delay after an attempt that has failed, in ms, before it is drawn.  last is the delay before
- * that attempt, 0 if the one before it did not fail.
+ * The delay after a failed attempt, in ms, without the draw.  last is the delay before that attempt;
+ * it is 0 if the attempt before it did not fail.
  */
 static inline int64_t
 sf_retry_delay(int64_t last, int64_t lease)
@@ -67,9 +67,9 @@ sf_retry_wait(int64_t delay, uint32_t draw)
 }
 
 /*
- * The time to wait, in ms, if the registry has named the time at which it might grant a lease, in
- * left ms: all servers that it has refused know this time.  They come within a second of it, and
- * one that is refused for the first time within 250 ms.
+ * The time to wait, in ms, if the registry has stated that it might grant a lease in left ms.  All
+ * servers that it has refused know this time.  A server asks within a second after it, and within
+ * 250 ms if it was refused for the first time.
  */
 static inline int64_t
 sf_retry_when_free(int64_t left, int64_t delay, uint32_t draw)

@@ -66,10 +66,10 @@
 
 /* State of the worker's loop. */
 static int64 last_delay;		/* ms from the last attempt to the next one,
-								 * before it is drawn; 0 if the last one did
+								 * without the draw; 0 if the last attempt did
 								 * not fail */
-static int64 last_wait;			/* the same, drawn */
-static uint32 draw;				/* of the last attempt */
+static int64 last_wait;			/* the same, with the draw */
+static uint32 draw;				/* random number of the last attempt */
 static SfStopwatch last_attempt;
 static bool reached;			/* the last attempt had a connection */
 static bool due_now = true;		/* the next attempt is due now */
