@@ -140,7 +140,8 @@ report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz i
 }
 
 /*
- * Readers whose position is past the floor do not see the IDs that are issued below this position.
+ * A reader whose position is above the new floor misses the rows with the IDs that are issued
+ * between the floor and its position.
  */
 static void
 warn_of_horizon(SfGenerator *generator, TimestampTz instant, int64 horizon)

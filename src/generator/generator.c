@@ -4,9 +4,9 @@
  *
  * A session holds a batch, a range of positions within one tick that no other session
  * will ever use (core/batch.h).  To issue an ID of the batch it needs one reading of the clock and
- * one addition; from shared memory it reads only two numbers that rarely change.  The reading of
- * the clock keeps the times of IDs correct: a batch whose tick has passed, or is too far ahead
- * because the clock was set back, is not used.
+ * one addition; from shared memory it reads only the generation and max_ahead, which rarely change.
+ * The reading of the clock keeps the times of IDs correct: a batch whose tick has passed, or is too
+ * far ahead because the clock was set back, is not used.
  *
  * The IDs of a session increase, because its batches do: each batch starts at or above the cursor,
  * and so above all earlier batches, and in a later tick if the machine ID has changed
@@ -20,8 +20,9 @@
  *
  * If a batch cannot be used, take_batch takes another one.  It changes the
  * state of the session in one place, when it has the batch: an error before that
- * has no effect, and an error after it leaves a batch for the next call.  A batch
- * that is not used up is lost with its tick.
+ * has no effect, and an error after it leaves the batch to the next call in the
+ * transaction.  The rest of a batch is lost when its tick has passed or its
+ * transaction ends.
  *
  * state/change.c explains what a session may rely on while the generator changes.
  */

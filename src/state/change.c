@@ -200,8 +200,8 @@ sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
  * The phase, the lower reservation and wall_safe are one number in the origin, so a crash leaves
  * either all of the old values or all of the new ones.  Until the swap of the cursor, sessions that
  * have read the old reservation may take batches below it: the wall_safe in the origin is not below
- * the tick of any of these batches, and the wall_safe in memory is the tick of the last batch that
- * was taken.
+ * the tick of any of these batches.  The wall_safe in memory is the tick of the position before the
+ * cursor that was swapped, and so is not below the tick of any batch that was taken.
  */
 static void
 change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
