@@ -2,9 +2,9 @@
  * client.c
  *	  Calls of the registry's functions, over libpq.
  *
- * Each attempt opens a connection of its own.  A server makes one attempt in half the length
- * of a lease, and a registry of many servers should not have to hold an idle connection for
- * each.
+ * Each attempt opens a connection of its own.  A server makes two or three attempts in the
+ * length of a lease, and a registry of many servers should not have to hold an idle connection
+ * for each.
  *
  * The wait for an answer has a timeout and uses the latch, so that the server can stop
  * meanwhile, as the wait for a connection does (connect.c).
