@@ -44,8 +44,8 @@ sf_renewal_advance(int64_t half, uint32_t draw)
 }
 
 /*
- * The delay after a failed attempt, in ms, without the draw.  last is the delay before that attempt;
- * it is 0 if the attempt before it did not fail.
+ * The delay after a failed attempt, in ms, without the draw.  last is the delay before that
+ * attempt; it is 0 if the attempt before it did not fail.
  */
 static inline int64_t
 sf_retry_delay(int64_t last, int64_t lease)
