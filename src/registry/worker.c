@@ -6,8 +6,9 @@
  * start or promotion.  It renews the lease before half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
- * fail.  The worker tries again, at growing intervals; while calls fail, once a second.  When
- * the server is stopped, the worker closes the generators and releases the rest of the lease.
+ * fail.  The worker tries again at growing intervals, and at least once a second while calls
+ * fail.  When the server is stopped, the worker closes the generators and releases the rest of
+ * the lease.
  *
  * The worker is one loop that waits until the next attempt is due.  The calls of the registry are
  * in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions never
