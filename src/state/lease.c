@@ -233,7 +233,7 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID after the release of the machine ID", name),
-					errhint("Try again later, unless the server is shutting down.  It then leases another machine ID."));
+					errhint("Try again later, unless the server is shutting down.  The registry worker claims another lease."));
 	}
 	elog(ERROR, "unexpected state of the registry: %d", (int) state.state);
 }
