@@ -14,15 +14,18 @@ use Test::More;
 use TestClock;
 use Time::HiRes qw(time sleep);
 
-my ($seconds, $seed) = @ARGV;
+my ($seconds, $seed, $pattern) = @ARGV;
 my $lease = 4;            # s
 my $greatest_skew = 2;    # s, which the registry allows
 my $clock_off = 0.7;      # s, that a clock may be off
 
-# Of the four machine IDs, three are leased by three servers, and so each that is free is soon another's.
-# WAL is not written by the WAL writer, so that only a flush keeps a reservation.
-my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=1ms timestamp=41 machine=2 sequence=12'", "snowflake.registry_lease = $lease",
-	"snowflake.max_wait = '1s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'");
+# Three servers lease two machine IDs, and so one of them always waits for a machine ID that another one
+# loses.  A tick has so few IDs that each batch of type bigint has one: a busy session is often about to take
+# one.  (Batches of type sno are large.)  WAL is not written by the WAL writer, so that only a flush keeps a
+# reservation.
+my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=10us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
+	"snowflake.max_wait = '1s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
+my @not_leased = (2, 3);
 my $own_machine_id = 3;
 
 srand($seed);
@@ -35,7 +38,7 @@ my @ports = ($registry->port, $second_place->port);
 $registry->safe_psql('postgres', "SELECT snowflake_registry.configure('$lease s', '$greatest_skew s')");
 
 # A server has a name, a clock and a node; one that is removed has ended.
-$registry->safe_psql('postgres', "SELECT snowflake_registry.set_fixed($own_machine_id)");
+$registry->safe_psql('postgres', "SELECT snowflake_registry.set_fixed($_)") for @not_leased;
 my @servers = map { new_server("server$_") } 1 .. 3;
 my $fixed = new_server('fixed', "snowflake.registry = ''", "snowflake.machine_id = $own_machine_id");
 my $number = 0;
@@ -47,6 +50,7 @@ sub new_server
 	my $clock = TestClock->new;
 	my $node = $fleet->server($name, clock => $clock, lines => [ @lines, @more ]);
 
+	$node->safe_psql('postgres', 'CREATE ROLE load SUPERUSER LOGIN');
 	return with_writers({ name => $name, clock => $clock, node => $node });
 }
 
@@ -150,22 +154,99 @@ sub pause_session
 	kill 'CONT', $process;
 }
 
-# A server does not renew its lease, since its registry worker is paused.  Others are started again when its
-# machine ID is free, and claim the lowest one that is.
+# A server does not renew its lease, since its registry worker is paused, and issues IDs meanwhile.  The
+# server that waits claims its machine ID as soon as the lease has ended.
 sub pause_registry_worker
 {
-	my ($server) = @_;
-	my $worker = $fleet->registry_worker($server->{node}) or return;
+	my ($server) = shuffle(lease_holders());
+	my $worker = $server ? $fleet->registry_worker($server->{node}) : 0;
 
+	return unless $worker;
 	kill 'STOP', $worker;
-	sleep $lease + $greatest_skew + 1;
-	for my $other (grep { $_ != $server } @servers)
-	{
-		$other->{node}->stop;
-		start($other);
-	}
-	sleep rand $lease;
+	sleep $lease + rand $lease;
 	kill 'CONT', $worker;
+}
+
+sub lease_holders
+{
+	return grep { ($_->{node}->psql('postgres', q{SELECT registry_state FROM pg_stat_snowflake WHERE generator = 'bigint'}))[1] eq 'held' } @servers;
+}
+
+# A server loses its machine ID to another server, and is given that of a third one, while its sessions are
+# paused: some of them between reading the machine ID and taking a batch.  The others issue IDs with the same
+# times.  The paused sessions are canceled, and issue one more ID at most, so that the server's IDs do not run
+# away from those of a paused session.
+sub pass_on_machine_ids
+{
+	my ($server, $other) = shuffle(lease_holders());
+
+	return unless $other;
+	my ($waiting) = grep { $_ != $server && $_ != $other } @servers;
+	my @loads = (load($server, 24, busy_query(3), busy_query(0.5)), map { load($_, 2, dense_query()) } $other, $waiting);
+
+	wait_until(sub { sessions_of_load($server) >= 24 });
+	my @sessions = sessions_of_load($server);
+
+	sleep 2.5;
+	for (1 .. 4)
+	{
+		sleep 0.8 + rand 0.3;
+		kill 'STOP', @sessions;
+		end_registry_worker($server);
+		sleep 0.5;
+		end_registry_worker($other);
+		sleep 0.7 + rand 0.3;
+		kill 'INT', @sessions;
+		for my $session (@sessions)
+		{
+			kill 'CONT', $session;
+			sleep 0.001;
+		}
+		($other, $waiting) = ($waiting, $other);
+	}
+	kill 'TERM', map { sessions_of_load($_) } @servers;
+	$_->finish for @loads;
+}
+
+# Sessions of a role of their own, which run a query again and again until they are terminated, the first
+# time perhaps another one.
+sub load
+{
+	my ($server, $count, $first, $query) = @_;
+	my @files = map { $fleet->new_file } 1 .. $count;
+	my $script = "$files[0].sql";
+
+	append_to_file($script, $first . ($query // $first) x 1000);
+	return IPC::Run::start([ 'sh', '-c', 'connection=$1; script=$2; shift 2; for file; do psql -XAtq -f "$script" "$connection" > "$file" 2> /dev/null & done; wait',
+			'load', $server->{node}->connstr('postgres') . ' user=load', $script, @files ]);
+}
+
+sub sessions_of_load
+{
+	my ($server) = @_;
+
+	return children(postmaster($server->{node}), 'load postgres \[local\]');
+}
+
+# As many IDs as possible, after a rest and until it is canceled.  Those of the first second are not kept:
+# a session that waits until its client has read them is never about to take a batch.
+sub busy_query
+{
+	my ($rest) = @_;
+
+	return "COPY (SELECT id FROM (SELECT snowflake_nextvals(100000000) AS id FROM pg_sleep($rest)) AS ids "
+	  . "WHERE id > (SELECT snowflake_boundary(statement_timestamp() + interval '$rest s' + interval '1 s'))) TO STDOUT;\n";
+}
+
+# A few IDs in as many ticks as possible.
+sub dense_query { return "COPY (SELECT snowflake_nextvals(4) FROM generate_series(1, 5000) AS i WHERE md5(repeat(i::text, 1500)) <> '') TO STDOUT;\n"; }
+
+sub end_registry_worker
+{
+	my ($server) = @_;
+	my $worker = $fleet->registry_worker($server->{node});
+
+	kill 'TERM', $worker if $worker;
 }
 
 sub set_clock { my ($server) = @_; $server->{clock}->set(rand(2 * $clock_off) - $clock_off); }
@@ -317,7 +398,6 @@ my %faults = (
 		[ 'stop a server' => \&stop_server ],
 		[ 'pause a server' => \&pause_server ],
 		[ 'pause a session' => \&pause_session ],
-		[ 'pause the registry worker' => \&pause_registry_worker ],
 		[ 'set the clock of a server' => \&set_clock ],
 		[ 'freeze the clock of a server' => \&freeze_clock ],
 		[ 'fill the disk of a server' => \&fill_disk ],
@@ -325,6 +405,8 @@ my %faults = (
 		[ 'copy a server' => \&copy_server ],
 		[ 'promote a standby of a server' => \&promote_standby ]),
 	(map { $_->[0] => [ $_->[1], 0 ] }
+		[ 'pause a registry worker' => \&pause_registry_worker ],
+		[ 'pass on machine IDs' => \&pass_on_machine_ids ],
 		[ 'stop the registry' => \&stop_registry ],
 		[ 'pause the registry' => \&pause_registry ],
 		[ 'set the clock of the registry' => \&set_clock_of_registry ],
@@ -333,14 +415,16 @@ my %faults = (
 
 # Faults of which the server that has a machine ID of its own, without a registry, is spared: they make a
 # second server with its number.
-my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server', 'pause the registry worker';
+my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server';
 
-# All faults, in an order of their own each time, until the time is over.
+# All faults, in an order of their own each time, until the time is over; those by which machine IDs
+# change while sessions issue IDs twice.
+my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), 'pause a registry worker', 'pass on machine IDs';
 my $end = time + $seconds;
 my @order;
 while (time < $end)
 {
-	@order = shuffle(sort keys %faults) unless @order;
+	@order = shuffle(@drawn) unless @order;
 	my $name = shift @order;
 	my ($fault, $of_server) = @{ $faults{$name} };
 	my $server = $of_server ? any(@servers, $beside{$name} ? () : $fixed) : undef;
@@ -351,15 +435,17 @@ while (time < $end)
 	sleep rand 0.5;
 }
 
+# There are fewer machine IDs than servers: in the end one after the other runs alone.
 push @servers, $fixed;
 $_->{clock}->set(0) for @servers;
 $registry_clock->set(0);
+$_->{node}->stop('immediate', fail_ok => 1) for @servers;
 for my $server (@servers)
 {
-	start($server) unless defined $server->{node}->safe_psql('postgres', 'SELECT 1');
+	start($server);
 	$fleet->begins_to_issue($server->{node}, "$server->{name} issues IDs in the end");
+	end_server($server);
 }
-end_server($_) for @servers;
 diag(join ', ', map { "$_: " . ($count{$_} // 0) } sort keys %faults);
 $fleet->check($seconds * 1000, 'all servers');
 done_testing();
