@@ -413,6 +413,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	HeldBatch  *held = &held_batches[kind];
 	SfWait		wait = {0};
 	SfBatchTerms terms = {.layout = &generator->layout};
+	uint32		failed = 0;
 
 	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ?
 								 "sno_nextval()" : "snowflake_nextval()");
@@ -444,7 +445,10 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 		{
 			case SF_BATCH_OK:
 				if (!publish_and_swap(generator, &state, &batch))
+				{
+					sf_back_off(++failed);
 					break;
+				}
 				hold_batch(held, generator, &state, &batch, terms.size);
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);

@@ -41,6 +41,13 @@ extern void sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz 
 extern void sf_wait_end(SfGenerator *generator, const SfWait *wait);
 
 /*
+ * Let a moment pass after a swap of the cursor that failed because another session was faster.
+ * failed is the number of such swaps for this ID, at least 1.  The moment ends by itself: no session
+ * waits for another one.
+ */
+extern void sf_back_off(uint32 failed);
+
+/*
  * Wait a moment for the session that has locked the origin, on the same terms; the caller tries
  * again.
  *
