@@ -689,6 +689,47 @@ SELECT pg_describe_object(classid, objid, objsubid) AS undescribed FROM pg_depen
 WHERE refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_registry') AND deptype = 'e'
   AND classid <> 'pg_type'::regclass AND obj_description(objid, classid::regclass::name) IS NULL;
 
+-- the smallest free machine ID, in tables that are drawn at random, with gaps and without, with fewer and
+-- more than 100 rows
+SELECT setseed(0.25);
+DO $$
+DECLARE
+	clock CONSTANT timestamptz := clock_timestamp();
+	cases integer[] := array_fill(0, '{5}');
+	ids bigint;
+	rows bigint;
+	expected integer;
+	found integer;
+BEGIN
+	FOR i IN 1 .. 500 LOOP
+		ids := CASE WHEN i % 3 = 0 THEN 1 << floor(random() * 9)::integer ELSE 256 END;
+		rows := floor(random() * least(ids * 1.2, 200));
+		TRUNCATE snowflake_registry.machine;
+		INSERT INTO snowflake_registry.machine (machine_id, token, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, is_fixed)
+		SELECT n, CASE WHEN random() < 0.8 THEN gen_random_uuid() END, '', 'epoch', clock + CASE WHEN random() < 1 - 1.0 / greatest(rows, 1) THEN interval '1 h' ELSE '-1 h' END,
+			n + 1, clock, clock, '0', random() < 0.1
+		FROM generate_series(1, rows) r, LATERAL (SELECT r - 1 AS n) n WHERE i % 4 < 2 OR random() < 1 - 1.0 / greatest(rows, 1);
+		SELECT n INTO expected FROM generate_series(0, ids - 1) n
+		WHERE NOT EXISTS (SELECT FROM snowflake_registry.machine WHERE machine_id = n AND (is_fixed AND ids > 1 OR lease_until > clock))
+		ORDER BY n LIMIT 1;
+		found := snowflake_registry.smallest_free(ids, clock);
+		IF found IS DISTINCT FROM expected THEN
+			RAISE EXCEPTION 'of % machine IDs, % is found and not %', ids, found, expected;
+		END IF;
+		cases[1] := cases[1] + (found IS NULL)::integer;
+		cases[2] := cases[2] + coalesce(found < 100, false)::integer;
+		IF found >= 100 THEN	-- the end, a free one, a gap
+			cases[3] := cases[3] + (found = (SELECT count(*) FROM snowflake_registry.machine))::integer;
+			cases[4] := cases[4] + (found = ANY (SELECT machine_id FROM snowflake_registry.machine))::integer;
+			cases[5] := cases[5] + (found < (SELECT max(machine_id) FROM snowflake_registry.machine) AND found <> ALL (SELECT machine_id FROM snowflake_registry.machine))::integer;
+		END IF;
+	END LOOP;
+	IF 5 > ANY (cases) THEN
+		RAISE EXCEPTION 'some cases are rare: %', cases;
+	END IF;
+END $$;
+TRUNCATE snowflake_registry.machine;
+
 -- a dump that is restored in the same database
 CREATE TABLE config AS TABLE snowflake_registry.config;
 CREATE TABLE machine AS TABLE snowflake_registry.machine;
