@@ -72,6 +72,7 @@ typedef struct Server
 	int64_t		number;
 	double		due;			/* s; of the next attempt */
 	int64_t		delay;			/* ms; see sf_retry_delay */
+	bool		answered;		/* in this wave */
 	Action		action;
 } Server;
 
@@ -566,6 +567,7 @@ wave_attempt_ended(Server *server, Action action, bool granted)
 	if (granted)
 	{
 		answered_at[answered++] = now;
+		server->answered = true;
 		server->due = now + LEASE / 2.0 - (double) sf_renewal_advance(LEASE * 500, drawn) / 1000;
 		return;
 	}
@@ -588,7 +590,7 @@ busiest_second(void)
 	{
 		int		   *second = &seconds[(int) servers[i].due % LEASE];
 
-		if (++*second > most)
+		if (servers[i].answered && ++*second > most)
 			most = *second;
 	}
 	return most;
@@ -606,6 +608,7 @@ run_wave(Action action, double limit)
 		servers[i].action = action;
 		servers[i].due = 0;
 		servers[i].delay = 0;
+		servers[i].answered = false;
 		if (action == CLAIM)
 		{
 			servers[i].token[0] = random_number();
