@@ -24,7 +24,7 @@ my $clock_off = 0.7;      # s, that a clock may be off
 # one.  (Batches of type sno are large.)  WAL is not written by the WAL writer, so that only a flush keeps a
 # reservation.
 my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=10us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
-	"snowflake.max_wait = '1s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
+	"snowflake.max_wait = '1s'", "snowflake.max_ahead = '2s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
 my @not_leased = (2, 3);
 my $own_machine_id = 3;
 
@@ -55,7 +55,8 @@ sub new_server
 }
 
 # Sessions that issue IDs of a server until it is removed, whatever errors are raised: few at a time,
-# so that a batch is never far from its end, many at a time, and by a session that stays.
+# so that a batch is never far from its end, many at a time, and by a session that stays.  (Linux divides
+# processors among sessions of processes first, so that this process gets its share beside them, by setsid.)
 sub with_writers
 {
 	my ($server) = @_;
@@ -70,7 +71,7 @@ sub with_writers
 
 		append_to_file("$file.sql", $queries[$i] x 20);
 		push @{ $server->{writers} },
-		  IPC::Run::start([ 'sh', '-c', 'while [ -e "$2" ] && [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1" || sleep 0.1; done >> "$4" 2> /dev/null',
+		  IPC::Run::start([ 'setsid', 'sh', '-c', 'while [ -e "$2" ] && [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1" || sleep 0.1; done >> "$4" 2> /dev/null',
 				'writer', $connection, "$file.sql", $server->{ended}, $file ]);
 		push @{ $server->{files} }, $file;
 	}
@@ -174,29 +175,27 @@ sub lease_holders
 
 # A server loses its machine ID to another server, and is given that of a third one, while its sessions are
 # paused: some of them between reading the machine ID and taking a batch.  The others issue IDs with the same
-# times.  The paused sessions are canceled, and issue one more ID at most, so that the server's IDs do not run
-# away from those of a paused session.
+# times.  When the paused sessions continue, their statements have timed out, so that they issue one more ID at most,
+# and the server's IDs do not run away from those of a paused session.
 sub pass_on_machine_ids
 {
 	my ($server, $other) = shuffle(lease_holders());
 
 	return unless $other;
 	my ($waiting) = grep { $_ != $server && $_ != $other } @servers;
-	my @loads = (load($server, 24, busy_query(3), busy_query(0.5)), map { load($_, 2, dense_query()) } $other, $waiting);
+	my @loads = (load($server, 24, busy_query()), map { load($_, 2, dense_query()) } $other, $waiting);
 
-	wait_until(sub { sessions_of_load($server) >= 24 });
-	my @sessions = sessions_of_load($server);
-
-	sleep 2.5;
+	sleep 1;
 	for (1 .. 4)
 	{
+		my @sessions = sessions_of_load($server);
+
 		sleep 0.8 + rand 0.3;
 		kill 'STOP', @sessions;
 		end_registry_worker($server);
 		sleep 0.5;
 		end_registry_worker($other);
 		sleep 0.7 + rand 0.3;
-		kill 'INT', @sessions;
 		for my $session (@sessions)
 		{
 			kill 'CONT', $session;
@@ -204,20 +203,19 @@ sub pass_on_machine_ids
 		}
 		($other, $waiting) = ($waiting, $other);
 	}
-	kill 'TERM', map { sessions_of_load($_) } @servers;
+	wait_until(sub { my @sessions = map { sessions_of_load($_) } @servers; kill 'TERM', @sessions; !@sessions });
 	$_->finish for @loads;
 }
 
-# Sessions of a role of their own, which run a query again and again until they are terminated, the first
-# time perhaps another one.
+# Sessions of a role of their own, which run a query again and again until they are terminated.
 sub load
 {
-	my ($server, $count, $first, $query) = @_;
+	my ($server, $count, $query) = @_;
 	my @files = map { $fleet->new_file } 1 .. $count;
 	my $script = "$files[0].sql";
 
-	append_to_file($script, $first . ($query // $first) x 1000);
-	return IPC::Run::start([ 'sh', '-c', 'connection=$1; script=$2; shift 2; for file; do psql -XAtq -f "$script" "$connection" > "$file" 2> /dev/null & done; wait',
+	append_to_file($script, "SET statement_timeout = '1.6s';\n" . $query x 1000);
+	return IPC::Run::start([ 'sh', '-c', 'connection=$1; script=$2; shift 2; for file; do setsid psql -XAtq -f "$script" "$connection" > "$file" 2> /dev/null & done; wait',
 			'load', $server->{node}->connstr('postgres') . ' user=load', $script, @files ]);
 }
 
@@ -228,14 +226,12 @@ sub sessions_of_load
 	return children(postmaster($server->{node}), 'load postgres \[local\]');
 }
 
-# As many IDs as possible, after a rest and until it is canceled.  Those of the first second are not kept:
-# a session that waits until its client has read them is never about to take a batch.
+# As many IDs as possible, after a rest.  Only those are kept that are issued after the session was paused, or
+# at the end: a session that waits until its client has read them is never about to take a batch.
 sub busy_query
 {
-	my ($rest) = @_;
-
-	return "COPY (SELECT id FROM (SELECT snowflake_nextvals(100000000) AS id FROM pg_sleep($rest)) AS ids "
-	  . "WHERE id > (SELECT snowflake_boundary(statement_timestamp() + interval '$rest s' + interval '1 s'))) TO STDOUT;\n";
+	return "COPY (SELECT id FROM (SELECT snowflake_nextvals(100000000) AS id FROM pg_sleep(0.5)) AS ids "
+	  . "WHERE id > (SELECT snowflake_boundary(statement_timestamp() + interval '1.2 s'))) TO STDOUT;\n";
 }
 
 # A few IDs in as many ticks as possible.
