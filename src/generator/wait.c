@@ -24,10 +24,10 @@
  * that half is still ahead of the clock.  If a session ends with an error, its yield_until expires.
  * With a max_ahead of 0 there are no halves.
  *
- * A session whose swap has failed backs off.  If many sessions retried at once, the cache line of the
- * cursor would pass from one to the next between a session's reading of the cursor and its swap, and
- * almost all swaps would fail.  So a session spins for a random time before it tries again: up to 1 us
- * after the first failure, and up to twice as long after each further one.
+ * A session whose swap has failed backs off.  If many sessions retried at once, the cache line of
+ * the cursor would pass from one to the next between a session's reading of the cursor and its
+ * swap, and almost all swaps would fail.  So a session spins for a random time before it tries
+ * again: up to 1 us after the first failure, and up to twice as long after each further one.
  */
 #include "postgres.h"
 

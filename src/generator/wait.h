@@ -42,8 +42,8 @@ extern void sf_wait_end(SfGenerator *generator, const SfWait *wait);
 
 /*
  * Let a moment pass after a swap of the cursor that failed because another session was faster.
- * failed is the number of such swaps for this ID, at least 1.  The moment ends by itself: no session
- * waits for another one.
+ * failed is the number of such swaps for this ID, at least 1.  The moment ends by itself: no
+ * session waits for another one.
  */
 extern void sf_back_off(uint32 failed);
 
