@@ -84,10 +84,11 @@ const introspected = readFileSync(`${written}/schema.ts`, "utf8");
 assert.ok(introspected.includes('id: bigint({ mode: "number" }).default(sql`snowflake.snowflake_nextval()`)'), introspected);
 assert.ok(!introspected.includes("snowflake_layouts"));
 const rounding = pgTable("orders", { id: bigint({ mode: "number" }).primaryKey(), item: text() });
-const [rounded] = await db.select().from(rounding).where(eq(rounding.item, "a bed"));
-console.log(`${batch[1].id} with mode "number": ${rounded.id}`);
-assert.notEqual(BigInt(rounded.id), batch[1].id);
-assert.deepEqual((await db.select().from(rounding).where(eq(rounding.id, rounded.id))).filter((row) => row.item === "a bed"), []);
+const whole = batch.find((row) => row.id % 256n !== 0n); // a multiple of 256 is not rounded
+const [rounded] = await db.select().from(rounding).where(eq(rounding.item, whole.item));
+console.log(`${whole.id} with mode "number": ${rounded.id}`);
+assert.notEqual(BigInt(rounded.id), whole.id);
+assert.deepEqual((await db.select().from(rounding).where(eq(rounding.id, rounded.id))).filter((row) => row.item === whole.item), []);
 
 // generate writes the default into a migration, and the second time nothing; migrate runs it.
 rmSync(written, { recursive: true });

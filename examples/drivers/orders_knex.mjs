@@ -43,7 +43,9 @@ assert.equal((await knex("orders").where({ id }).first("item")).item, "a lamp");
 const batch = await knex("orders").insert([{ item: "a chair" }, { item: "a bed" }, { item: "a desk" }], ["id", "item"]);
 assert.deepEqual(batch.map((row) => row.item), ["a chair", "a bed", "a desk"]);
 assert.deepEqual(batch.map((row) => row.id), batch.map((row) => row.id).sort());
-assert.equal(await knex("orders").where({ id: Number(batch[1].id), item: "a bed" }).first(), undefined); // a number is rounded
+// A number is rounded, unless the ID is a multiple of 256.
+const rounded = batch.find((row) => BigInt(row.id) % 256n !== 0n);
+assert.equal(await knex("orders").where({ id: Number(rounded.id), item: rounded.item }).first(), undefined);
 const many = await knex.batchInsert("orders", Array.from({ length: 25 }, (_, n) => ({ item: `item ${n}` })), 10).returning(["id", "item"]);
 assert.deepEqual(many.map((row) => row.item), Array.from({ length: 25 }, (_, n) => `item ${n}`));
 assert.deepEqual(many.map((row) => row.id), many.map((row) => row.id).sort());

@@ -39,9 +39,10 @@ assert.equal((await exact`SELECT item FROM orders WHERE id = ANY(${[String(order
 assert.throws(() => JSON.stringify(order), TypeError); // JSON has no BigInt
 await exact.end();
 
-// And a number is rounded, as everywhere.
-assert.notEqual(BigInt(Number(batch[1].id)), BigInt(batch[1].id));
-assert.equal((await sql`SELECT item FROM orders WHERE id = ${Number(batch[1].id)}`).filter((row) => row.item === "a bed").length, 0);
+// And a number is rounded, as everywhere, unless the ID is a multiple of 256.
+const rounded = batch.find((row) => BigInt(row.id) % 256n !== 0n);
+assert.notEqual(BigInt(Number(rounded.id)), BigInt(rounded.id));
+assert.equal((await sql`SELECT item FROM orders WHERE id = ${Number(rounded.id)}`).filter((row) => row.item === rounded.item).length, 0);
 
 // sno: text both ways, also in arrays.
 const [event] = await sql`SELECT sno_nextval() AS id, ARRAY[sno_nextval()] AS ids`;

@@ -57,7 +57,8 @@ assert.throws(() => JSON.stringify(order), TypeError);
 const json = JSON.stringify(order, (key, value) => (typeof value === "bigint" ? String(value) : value));
 assert.equal(JSON.parse(json).id, String(order.id));
 assert.equal((await prisma.order.findUnique({ where: { id: BigInt(JSON.parse(json).id) } })).item, "a lamp");
-assert.notEqual((await prisma.order.findUnique({ where: { id: Number(batch[1].id) } }))?.item, "a bed");
+const rounded = batch.find((row) => row.id % 256n !== 0n); // a multiple of 256 is not rounded
+assert.notEqual((await prisma.order.findUnique({ where: { id: Number(rounded.id) } }))?.id, rounded.id);
 
 // sno: text.
 const [event] = await prisma.$queryRaw`SELECT sno_nextval() AS id`;
