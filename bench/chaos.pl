@@ -414,8 +414,9 @@ my %faults = (
 my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server';
 
 # All faults, in an order of their own each time, until the time is over; those by which machine IDs
-# change while sessions issue IDs twice.
-my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), 'pause a registry worker', 'pass on machine IDs';
+# change while sessions issue IDs more than once, since an ID is repeated only if both servers then issue
+# IDs with the same times.
+my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), ('pause a registry worker') x 7, 'pass on machine IDs';
 my $end = time + $seconds;
 my @order;
 while (time < $end)
