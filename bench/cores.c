@@ -51,13 +51,12 @@
 #define NEVER			INT64_MAX
 #define START			INT64_C(946684800000000)	/* SfInstant: 2030-01-01 */
 
-/* As in wait.c; us, but for MAX_SLICE. */
+/* As in wait.c; in us, except MAX_SLICE. */
 #define TIMER_SLACK		50
 #define MAX_SLACK		5000
 #define TIME_TO_WAKE	5000
 #define MAX_SLICE		100		/* ms */
 #define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)
-#define BACKOFF_DOUBLINGS 7
 
 /* As in clock.c; us. */
 #define LATEST_GRAIN	1000
@@ -220,7 +219,7 @@ struct Session
 	int64_t		now;			/* the last reading of the clock, us */
 	int64_t		waits_since;	/* NEVER if the call has not waited */
 	bool		slept;
-	int			failed_in_row;	/* swaps of this attempt that failed */
+	uint32_t	failed_in_row;	/* swaps of this attempt that failed */
 	int64_t		yield_set;
 	int64_t		remaining;		/* us to sleep */
 	int64_t		sleeps_since;	/* NEVER if it does not sleep */
@@ -769,10 +768,8 @@ check_batch(const Session *session)
 static int64_t
 back_off(Session *session)
 {
-	int64_t		longest = parameters.backoff << session->failed_in_row;
+	int64_t		longest = parameters.backoff * sf_batch_longest_backoff(++session->failed_in_row);
 
-	if (session->failed_in_row < BACKOFF_DOUBLINGS)
-		session->failed_in_row++;
 	return longest > 0 ? draw(session, longest + 1) : 0;
 }
 

@@ -24,10 +24,7 @@
  * that half is still ahead of the clock.  If a session ends with an error, its yield_until expires.
  * With a max_ahead of 0 there are no halves.
  *
- * A session whose swap has failed backs off.  If many sessions retried at once, the cache line of
- * the cursor would pass from one to the next between a session's reading of the cursor and its
- * swap, and almost all swaps would fail.  So a session spins for a random time before it tries
- * again: up to 1 us after the first failure, and up to twice as long after each further one.
+ * A session whose swap has failed spins for a random time before it tries again (core/batch.h).
  */
 #include "postgres.h"
 
@@ -37,6 +34,7 @@
 #include "storage/latch.h"
 #include "storage/spin.h"
 
+#include "core/batch.h"
 #include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
@@ -49,7 +47,6 @@
 #define MAX_SLICE		100		/* ms */
 #define OTHERS_SLICE	10000	/* us */
 #define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
-#define BACKOFF_DOUBLINGS 7		/* up to 128 us */
 
 /* If the clock is at least this far behind, the cause is not that too many IDs were requested. */
 #define FAR_BEHIND		60000000	/* us */
@@ -249,8 +246,8 @@ sf_wait_end(SfGenerator *generator, const SfWait *wait)
 void
 sf_back_off(uint32 failed)
 {
-	uint64		longest = UINT64CONST(1) << Min(failed - 1, BACKOFF_DOUBLINGS);
-	int64		time = (int64) pg_prng_uint64_range(&pg_global_prng_state, 0, longest);
+	int64		time = (int64) pg_prng_uint64_range(&pg_global_prng_state, 0,
+													sf_batch_longest_backoff(failed));
 	SfStopwatch begin = sf_start_stopwatch();
 
 	while (sf_stopwatch(begin) < time)

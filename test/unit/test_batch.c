@@ -255,6 +255,17 @@ test_reservation(void)
 	is_int((int64_t) sf_reservation_next(&layout, 99000000, 0), 16 << 2, "and no further");
 }
 
+static void
+test_backoff(void)
+{
+	is_int(sf_batch_longest_backoff(1), 1, "up to 1 us after the first failed swap");
+	is_int(sf_batch_longest_backoff(2), 2, "twice as long after the second");
+	is_int(sf_batch_longest_backoff(7), 64, "after the seventh");
+	is_int(sf_batch_longest_backoff(8), 128, "up to 128 us");
+	is_int(sf_batch_longest_backoff(9), 128, "and no longer");
+	is_int(sf_batch_longest_backoff(UINT32_MAX), 128, "after any number");
+}
+
 int
 main(void)
 {
@@ -264,5 +275,6 @@ main(void)
 	test_next_tick();
 	test_size();
 	test_reservation();
+	test_backoff();
 	return done_testing();
 }
