@@ -23,7 +23,7 @@ my $clock_off = 0.7;      # s, that a clock may be off
 # loses.  A tick has so few IDs that each batch of type bigint has one: a busy session is often about to take
 # one.  (Batches of type sno are large.)  WAL is not written by the WAL writer, so that only a flush keeps a
 # reservation.
-my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=10us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
+my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=100us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
 	"snowflake.max_wait = '1s'", "snowflake.max_ahead = '2s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
 my @not_leased = (2, 3);
 my $own_machine_id = 3;
@@ -173,50 +173,50 @@ sub lease_holders
 	return grep { ($_->{node}->psql('postgres', q{SELECT registry_state FROM pg_stat_snowflake WHERE generator = 'bigint'}))[1] eq 'held' } @servers;
 }
 
-# A server loses its machine ID to another server, and is given that of a third one, while its sessions are
-# paused: some of them between reading the machine ID and taking a batch.  The others issue IDs with the same
-# times.  When the paused sessions continue, their statements have timed out, so that they issue one more ID at most,
-# and the server's IDs do not run away from those of a paused session.
+# A server loses its machine ID to another server, and is given that of a third one, while some of its sessions
+# are paused while they take a batch (bench/pause.c), each at another instruction.  The others issue IDs with the
+# same times.
 sub pass_on_machine_ids
 {
 	my ($server, $other) = shuffle(lease_holders());
 
 	return unless $other;
 	my ($waiting) = grep { $_ != $server && $_ != $other } @servers;
-	my @loads = (load($server, 24, busy_query()), map { load($_, 2, dense_query()) } $other, $waiting);
+	my @loads = (load($server, 12), load($other, 4), load($waiting, 4));
 
 	sleep 1;
 	for (1 .. 4)
 	{
 		my @sessions = sessions_of_load($server);
 
-		sleep 0.8 + rand 0.3;
-		kill 'STOP', @sessions;
+		pause_in_take_batch(@sessions);
 		end_registry_worker($server);
 		sleep 0.5;
 		end_registry_worker($other);
-		sleep 0.7 + rand 0.3;
-		for my $session (@sessions)
-		{
-			kill 'CONT', $session;
-			sleep 0.001;
-		}
+		sleep 0.6;
+		kill 'CONT', @sessions;
+		sleep rand 0.5;
 		($other, $waiting) = ($waiting, $other);
 	}
+	unlink map { $_->{script} } @loads;
 	wait_until(sub { my @sessions = map { sessions_of_load($_) } @servers; kill 'TERM', @sessions; !@sessions });
-	$_->finish for @loads;
+	$_->{run}->finish for @loads;
 }
 
-# Sessions of a role of their own, which run a query again and again until they are terminated.
+# Sessions of a role of their own, which issue a few IDs in each tick until their script is removed and they are
+# terminated.  A session that has an error connects again.
 sub load
 {
-	my ($server, $count, $query) = @_;
+	my ($server, $count) = @_;
 	my @files = map { $fleet->new_file } 1 .. $count;
 	my $script = "$files[0].sql";
 
-	append_to_file($script, "SET statement_timeout = '1.6s';\n" . $query x 1000);
-	return IPC::Run::start([ 'sh', '-c', 'connection=$1; script=$2; shift 2; for file; do setsid psql -XAtq -f "$script" "$connection" > "$file" 2> /dev/null & done; wait',
-			'load', $server->{node}->connstr('postgres') . ' user=load', $script, @files ]);
+	append_to_file($script,
+		"\\set ON_ERROR_STOP on\n" . "COPY (SELECT snowflake_nextvals(4) FROM generate_series(1, 5000) WHERE pg_sleep(0.0001) IS NOT NULL) TO STDOUT;\n" x 1000);
+	return { script => $script,
+		run => IPC::Run::start([ 'sh', '-c', 'connection=$1; script=$2; shift 2; for file; do ' .
+				'setsid sh -c \'while [ -e "$2" ]; do psql -XAtq -f "$2" "$1" || sleep 0.1; done >> "$3" 2> /dev/null\' load "$connection" "$script" "$file" & done; wait',
+				'load', $server->{node}->connstr('postgres') . ' user=load', $script, @files ]) };
 }
 
 sub sessions_of_load
@@ -226,16 +226,13 @@ sub sessions_of_load
 	return children(postmaster($server->{node}), 'load postgres \[local\]');
 }
 
-# As many IDs as possible, after a rest.  Only those are kept that are issued after the session was paused, or
-# at the end: a session that waits until its client has read them is never about to take a batch.
-sub busy_query
+sub pause_in_take_batch
 {
-	return "COPY (SELECT id FROM (SELECT snowflake_nextvals(100000000) AS id FROM pg_sleep(0.5)) AS ids "
-	  . "WHERE id > (SELECT snowflake_boundary(statement_timestamp() + interval '1.2 s'))) TO STDOUT;\n";
-}
+	my $library = `pg_config --pkglibdir` =~ s/\n//r . '/snowflake.so';
+	my ($start, $length) = `nm -S $library` =~ /^(\w+) (\w+) t take_batch$/m or die "take_batch is not in $library";
 
-# A few IDs in as many ticks as possible.
-sub dense_query { return "COPY (SELECT snowflake_nextvals(4) FROM generate_series(1, 5000) AS i WHERE md5(repeat(i::text, 1500)) <> '') TO STDOUT;\n"; }
+	return run_log([ "$FindBin::RealBin/pause", $library, $start, $length, 300, @_ ]);
+}
 
 sub end_registry_worker
 {
