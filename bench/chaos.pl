@@ -17,7 +17,8 @@ use Time::HiRes qw(time sleep);
 my ($seconds, $seed, $pattern) = @ARGV;
 my $lease = 4;            # s
 my $greatest_skew = 2;    # s, which the registry allows
-my $clock_off = 0.7;      # s, that a clock may be off
+my $clock_off = 0.7;      # s, that the clock of a server with a lease, or of the registry, may be off
+my $own_clock_off = 3;    # s, that the clock of a server without a lease may be off
 
 # Three servers lease two machine IDs, and so one of them always waits for a machine ID that another one
 # loses.  A tick has so few IDs that each batch of type bigint has one: a busy session is often about to take
@@ -114,7 +115,9 @@ sub any { return $_[ int rand @_ ]; }
 # Faults of a server
 
 # While a server is down its clock is set back, so that it starts at a time from which it has issued IDs.
-sub set_clock_back { my ($server) = @_; $server->{clock}->set(-rand $clock_off); }
+sub set_clock_back { my ($server) = @_; $server->{clock}->set(-rand clock_off($server)); }
+
+sub clock_off { my ($server) = @_; return $server == $fixed ? $own_clock_off : $clock_off; }
 
 sub kill_server
 {
@@ -242,7 +245,7 @@ sub end_registry_worker
 	kill 'TERM', $worker if $worker;
 }
 
-sub set_clock { my ($server) = @_; $server->{clock}->set(rand(2 * $clock_off) - $clock_off); }
+sub set_clock { my ($server) = @_; $server->{clock}->set((rand(2) - 1) * clock_off($server)); }
 
 sub freeze_clock
 {
@@ -410,10 +413,9 @@ my %faults = (
 # second server with its number.
 my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server';
 
-# All faults, in an order of their own each time, until the time is over; those by which machine IDs
-# change while sessions issue IDs more than once, since an ID is repeated only if both servers then issue
-# IDs with the same times.
-my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), ('pause a registry worker') x 7, 'pass on machine IDs';
+# All faults, in an order of their own each time, until the time is over.  Some are more frequent, since an ID is
+# repeated only if two servers, or a server before and after a crash, then issue IDs with the same times.
+my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), ('pause a registry worker') x 7, ('kill a server') x 2, 'pass on machine IDs';
 my $end = time + $seconds;
 my @order;
 while (time < $end)
