@@ -338,7 +338,7 @@ COMMENT ON VIEW snowflake_registry.machines IS
 
 CREATE OR REPLACE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
-	CASE WHEN m.taken = n.ids THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
+	CASE WHEN m.taken = n.ids AND m.next_free_at IS NOT NULL THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
 	CASE WHEN c.grace_until > clock_timestamp() THEN c.grace_until END AS grace_until,
 	c.max_lease, c.max_skew, c.last_lease_number, m.fixed
 FROM snowflake_registry.config c
@@ -346,12 +346,12 @@ FROM snowflake_registry.config c
 	CROSS JOIN LATERAL (
 		SELECT count(token) FILTER (WHERE lease_until > clock_timestamp()) AS held,
 			count(*) FILTER (WHERE machine_id < n.ids) AS taken,
-			min(lease_until) FILTER (WHERE machine_id < n.ids AND lease_until > clock_timestamp()) AS next_free_at,
+			min(lease_until) FILTER (WHERE machine_id < n.ids AND lease_until > clock_timestamp() AND NOT (is_fixed AND n.ids > 1)) AS next_free_at,
 			count(*) FILTER (WHERE is_fixed) AS fixed
 		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp() OR is_fixed) m;
 
 COMMENT ON VIEW snowflake_registry.status IS
-'state of the registry, as one row, or none before its first call: held, free, fixed are numbers of machine IDs, and free ones are neither leased nor fixed; next_free_at is null unless none is free; grace_until is null unless a grace period is in progress';
+'state of the registry, as one row, or none before its first call: held, free, fixed are numbers of machine IDs, and free ones are neither leased nor fixed; next_free_at is when one that is not fixed becomes free, null if one is free or all are fixed; grace_until is null unless a grace period is in progress';
 
 /*
  * Privileges: identity() can be called by all roles that may use the schema, a privilege that

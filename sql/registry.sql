@@ -139,7 +139,7 @@ SELECT count(*), count(DISTINCT (answer).lease_from) AS starts, count(DISTINCT (
 SELECT * FROM claim('b', wanted => 0);
 SELECT * FROM claim('b');
 SELECT * FROM claim('c');
-SELECT held, free, next_free_at = (lease('a')).lease_until AS next_free_at FROM snowflake_registry.status;
+SELECT held, free, next_free_at = (lease('b')).lease_until AS next_free_at FROM snowflake_registry.status;
 
 -- renewal: the end moves forward, and never backward
 SELECT * FROM renew('b', lease => '2 minutes');
@@ -611,7 +611,10 @@ SELECT id, refusal FROM claim('e', wanted => 2);
 SELECT id, refusal FROM renew('b');
 SELECT id, refusal FROM claim('f');
 SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
-SELECT held, free, fixed FROM snowflake_registry.status;
+SELECT held, free, fixed,
+	next_free_at = (SELECT min(lease_until) FROM snowflake_registry.machines WHERE NOT is_fixed) AS next_free_at,
+	next_free_at > (SELECT min(lease_until) FROM snowflake_registry.machines) AS a_fixed_one_ends_before
+FROM snowflake_registry.status;
 -- an administrator fixes more of them, and also those that were never leased; without another one
 -- that is free a lease is renewed
 SELECT snowflake_registry.set_fixed(2);
@@ -619,6 +622,7 @@ SELECT id, refusal FROM renew('b');
 SELECT release(server) FROM unnest('{c,d,f}'::text[]) server;
 SELECT snowflake_registry.set_fixed(3);
 SELECT id, refusal FROM renew('b');
+SELECT held, free, fixed, next_free_at FROM snowflake_registry.status;
 SELECT id, refusal FROM claim('f');
 SELECT release('b');
 SELECT id, refusal FROM claim('f');
