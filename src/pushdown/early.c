@@ -259,15 +259,14 @@ rewrite_queries(Node *node, void *context)
 
 /* The query with its conditions replaced, which is a copy if it has any to be replaced. */
 static Query *
-rewritten(Query *query, bool *depends_on_role)
+rewritten(Query *query, RewriteContext *context)
 {
 	SfFunctionLookups lookups = {0};
-	RewriteContext context = {.depends_on_role = depends_on_role};
 
 	if (!mentions_time((Node *) query, &lookups))
 		return query;
 	query = copyObject(query);
-	rewrite_queries((Node *) query, &context);
+	rewrite_queries((Node *) query, context);
 	return query;
 }
 
@@ -281,9 +280,10 @@ static PlannedStmt *
 plan_rewritten(SF_PLANNER_HOOK_ARGS)
 {
 	bool		depends_on_role = false;
+	RewriteContext context = {.depends_on_role = &depends_on_role};
 	PlannedStmt *planned;
 
-	query = rewritten(query, &depends_on_role);
+	query = rewritten(query, &context);
 	planned = plan(SF_PLANNER_HOOK_PASS);
 	planned->dependsOnRole = planned->dependsOnRole || depends_on_role;
 	return planned;

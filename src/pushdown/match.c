@@ -293,7 +293,7 @@ has_default_operators(RowCompareExpr *row, Oid id_type)
 bool
 sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call)
 {
-	SfComparison comparison;
+	SfComparison comparison = {0};
 	Const	   *id;
 
 	if (list_length(row->largs) != 2 || !sf_match_call(pass, linitial(row->largs), call) ||

@@ -197,6 +197,7 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	SfComparison comparison;
 	List	   *instants;
 	List	   *ranges = NIL;
+	Expr	   *range = NULL;
 	ListCell   *cell;
 
 	if (!sf_match_any(pass, any, &comparison, &instants))
@@ -204,9 +205,10 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	foreach(cell, instants)
 	{
 		comparison.instant = lfirst(cell);
-		ranges = lappend(ranges, replacement(pass, &comparison));
+		range = replacement(pass, &comparison);
+		ranges = lappend(ranges, range);
 	}
-	return list_length(ranges) == 1 ? linitial(ranges) : make_orclause(ranges);
+	return list_length(ranges) == 1 ? range : make_orclause(ranges);
 }
 
 /* The replacement of IS NULL and IS NOT NULL: only a null ID has no time. */

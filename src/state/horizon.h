@@ -77,7 +77,7 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
  * generator is closed.  Raises out_of_memory if there is no memory for the locks of prepared
  * transactions.
  */
-extern bool sf_horizon_advance(SfGenerator *generator, Oid database, int64 *horizon);
+extern bool sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result);
 
 /*
  * All transactions that hold horizons back, in all databases; allocates the array.  Has no effect
