@@ -110,7 +110,6 @@ run_day(Fleet *fleet, double hours)
 	int			open = 0;
 
 	fleet->attempt_ended = day_attempt_ended;
-	open_connections(fleet);
 	plan_all(fleet);
 	while (day_now < length || open > 0)
 	{
