@@ -25,6 +25,15 @@ headline() {
 	say "$("$PG_CONFIG" --version), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $*"
 }
 
+# Instructions of a single-user backend for the statements that it reads, one a line, counted by valgrind.  The backend
+# uses the data directory of the server that $server names, which must not run.  The array "environment" can have
+# variables for both.
+instructions() { # OPTIONS OF THE BACKEND
+	as_owner env "${environment[@]}" timeout 300 valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+		"$bindir/postgres" --single -D "$work/$server/data" "$@" postgres 2>&1 > /dev/null | sed -n 's/.*Collected : *//p'
+}
+environment=()
+
 # Reads lines "key<TAB>value", prints "key<TAB>median<TAB>min<TAB>max", in the order in which
 # the keys came first.
 medians() {
