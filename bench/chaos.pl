@@ -20,10 +20,9 @@ my $greatest_skew = 2;    # s, which the registry allows
 my $clock_off = 0.7;      # s, that the clock of a server with a lease, or of the registry, may be off
 my $own_clock_off = 3;    # s, that the clock of a server without a lease may be off
 
-# Three servers lease two machine IDs, and so one of them always waits for a machine ID that another one
-# loses.  A tick has so few IDs that each batch of type bigint has one: a busy session is often about to take
-# one.  (Batches of type sno are large.)  WAL is not written by the WAL writer, so that only a flush keeps a
-# reservation.
+# Three servers lease two machine IDs, so one of them always waits for a machine ID that another one loses.  A tick has so
+# few IDs that each batch of type bigint has one ID, and a session takes a batch for each ID.  (Batches of type sno are
+# large.)  The WAL writer writes seldom, so that only a flush keeps a reservation.
 my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=100us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
 	"snowflake.max_wait = '1s'", "snowflake.max_ahead = '2s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
 my @not_leased = (2, 3);
@@ -229,12 +228,13 @@ sub sessions_of_load
 	return children(postmaster($server->{node}), 'load postgres \[local\]');
 }
 
+# Pause sessions as soon as they take a batch, after a random number of instructions.
 sub pause_in_take_batch
 {
 	my $library = `pg_config --pkglibdir` =~ s/\n//r . '/snowflake.so';
 	my ($start, $length) = `nm -S $library` =~ /^(\w+) (\w+) t take_batch$/m or die "take_batch is not in $library";
 
-	return run_log([ "$FindBin::RealBin/pause", $library, $start, $length, 300, @_ ]);
+	return run_log([ "$FindBin::RealBin/pause", $library, $start, $length, 300, int(rand 2**31), @_ ]);
 }
 
 sub end_registry_worker

@@ -2,15 +2,16 @@
  * pause.c
  *	  Pauses sessions inside a function of the extension, for bench/chaos.
  *
- *	pause LIBRARY START LENGTH STEPS PID...
+ *	pause LIBRARY START LENGTH STEPS SEED PID...
  *
  * The function begins at address START of LIBRARY and has LENGTH bytes, as nm -S prints them in
  * hexadecimal.  Each process is executed instruction by instruction until it enters the function,
  * then for a random number of instructions below STEPS, in the function and in those that it
- * calls, and is left stopped there, as by SIGSTOP.  SIGCONT lets it go on.
+ * calls, and is left stopped there, as by SIGSTOP.  SIGCONT lets it continue.  The numbers are drawn
+ * from SEED.
  *
- * A process that is killed at a random time is seldom between two certain instructions; one that
- * is paused like this is there in one of STEPS tries.
+ * A process that is paused at a random time is seldom between two certain instructions.  One that is
+ * paused by this program is there in one of STEPS tries.
  *
  * Prints how many processes were paused.  A process that does not enter the function within a second
  * is not paused, and continues.  Uses ptrace() of Linux.
@@ -23,7 +24,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECONDS		1			/* that a process has to enter the function */
@@ -106,17 +106,17 @@ main(int argc, char **argv)
 	int			paused = 0;
 	int			status;
 
-	if (argc < 5)
+	if (argc < 6)
 	{
-		fprintf(stderr, "usage: pause LIBRARY START LENGTH STEPS PID...\n");
+		fprintf(stderr, "usage: pause LIBRARY START LENGTH STEPS SEED PID...\n");
 		return 2;
 	}
 	function.library = argv[1];
 	function.start = strtoull(argv[2], NULL, 16);
 	function.length = strtoull(argv[3], NULL, 16);
 	steps = strtol(argv[4], NULL, 10);
-	srandom((unsigned) time(NULL));
-	for (int i = 5; i < argc; i++)
+	srandom((unsigned) strtoul(argv[5], NULL, 10));
+	for (int i = 6; i < argc; i++)
 	{
 		long		chosen = random() % steps;
 
