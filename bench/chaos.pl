@@ -403,6 +403,7 @@ my %faults = (
 	(map { $_->[0] => [ $_->[1], 0 ] }
 		[ 'pause a registry worker' => \&pause_registry_worker ],
 		[ 'pass on machine IDs' => \&pass_on_machine_ids ],
+		[ 'kill the server without a lease' => sub { kill_server($fixed) } ],
 		[ 'stop the registry' => \&stop_registry ],
 		[ 'pause the registry' => \&pause_registry ],
 		[ 'set the clock of the registry' => \&set_clock_of_registry ],
@@ -414,8 +415,9 @@ my %faults = (
 my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server';
 
 # All faults, in an order of their own each time, until the time is over.  Some are more frequent, since an ID is
-# repeated only if two servers, or a server before and after a crash, then issue IDs with the same times.
-my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), ('pause a registry worker') x 7, ('kill a server') x 2, 'pass on machine IDs';
+# repeated only if two servers, or a server before and after a crash, then issue IDs with the same times.  After a crash
+# this is possible for the server without a lease; another one begins a lease that is after the one it had.
+my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), ('pause a registry worker') x 7, ('kill the server without a lease') x 2, 'pass on machine IDs';
 my $end = time + $seconds;
 my @order;
 while (time < $end)
