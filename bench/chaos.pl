@@ -176,14 +176,25 @@ sub lease_holders
 	return grep { ($_->{node}->psql('postgres', q{SELECT registry_state FROM pg_stat_snowflake WHERE generator = 'bigint'}))[1] eq 'held' } @servers;
 }
 
+# Two servers that have a lease, in any order.  After another fault this can take a while; none if it takes too long.
+sub two_lease_holders
+{
+	for (1 .. 40)
+	{
+		my @holders = shuffle(lease_holders());
+
+		return @holders if @holders == 2;
+		sleep 0.5;
+	}
+	return;
+}
+
 # A server loses its machine ID to another server, and is given that of a third one, while some of its sessions
 # are paused while they take a batch (bench/pause.c), each at another instruction.  The others issue IDs with the
 # same times.
 sub pass_on_machine_ids
 {
-	my ($server, $other) = shuffle(lease_holders());
-
-	return unless $other;
+	my ($server, $other) = two_lease_holders() or return;
 	my ($waiting) = grep { $_ != $server && $_ != $other } @servers;
 	my @loads = (load($server, 12), load($other, 4), load($waiting, 4));
 
