@@ -428,10 +428,12 @@ my %beside = map { $_ => 1 } 'copy a server', 'promote a standby of a server';
 
 # All faults, in an order of their own each time, until the time is over.  Some are more frequent, since an ID is
 # repeated only if two servers, or a server before and after a crash, then issue IDs with the same times.  After a crash
-# this is possible for the server without a lease; another one begins a lease that is after the one it had.
+# this is possible for the server without a lease; another one begins a lease that is after the one it had.  A run begins
+# with these, so that a short one has them too.
+my @first = ('pass on machine IDs', 'kill the server without a lease', 'pause a registry worker');
 my @drawn = grep { !defined $pattern || /$pattern/ } sort(keys %faults), ('pause a registry worker') x 7, ('kill the server without a lease') x 2, 'pass on machine IDs';
+my @order = grep { !defined $pattern || /$pattern/ } @first;
 my $end = time + $seconds;
-my @order;
 while (time < $end)
 {
 	@order = shuffle(@drawn) unless @order;
