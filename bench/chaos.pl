@@ -18,7 +18,7 @@ my ($seconds, $seed, $pattern) = @ARGV;
 my $lease = 4;            # s
 my $greatest_skew = 2;    # s, which the registry allows
 my $clock_off = 0.7;      # s, that the clock of a server with a lease, or of the registry, may be off
-my $own_clock_off = 3;    # s, that the clock of a server without a lease may be off
+my $own_clock_off = 5;    # s, that the clock of a server without a lease may be off
 
 # Three servers lease two machine IDs, so one of them always waits for a machine ID that another one loses.  A tick has so
 # few IDs that each batch of type bigint has one ID, and a session takes a batch for each ID.  (Batches of type sno are
@@ -114,8 +114,9 @@ sub any { return $_[ int rand @_ ]; }
 
 # Faults of a server
 
-# While a server is down its clock is set back, so that it starts at a time from which it has issued IDs.
-sub set_clock_back { my ($server) = @_; $server->{clock}->set(-rand clock_off($server)); }
+# While a server is down its clock is set back, by half of what it may be off or more, so that it starts at a time from
+# which it has issued IDs.
+sub set_clock_back { my ($server) = @_; $server->{clock}->set((rand(0.5) - 1) * clock_off($server)); }
 
 sub clock_off { my ($server) = @_; return $server == $fixed ? $own_clock_off : $clock_off; }
 
