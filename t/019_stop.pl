@@ -34,9 +34,11 @@ cmp_ok($after, '>', $before, 'and is above those from before');
 $clock->freeze($now + 0.256);
 is($server->psql('postgres', 'SELECT sno_nextval()'), 0, 'nor does the next sno wait for longer than a quarter of a second');
 
-# A session that disconnects leaves the reservation, as a crash does.
+# A session that disconnects leaves the reservation, as a crash does.  psql can end before the
+# session does, which a stop would then terminate.
 $clock->freeze($now + 10);
 $before = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
+$server->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'}) or die;
 $server->stop('fast');
 $clock->start($server);
 fails_with($server, 'SELECT snowflake_nextval()', '53400');
