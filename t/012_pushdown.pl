@@ -31,10 +31,7 @@ $session->query("PREPARE early AS SELECT * FROM orders WHERE snowflake_timestamp
 like($session->query('EXPLAIN EXECUTE early'), qr/id < '2006515713438646272'/, 'the layout twitter');
 $server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
 $server->reload;
-for (1 .. 100)
-{
-	last if $session->query('SHOW snowflake.layout') eq 'discord';
-}
+wait_until(sub { $session->query(q{SELECT setting = 'discord' OR pending_restart FROM pg_settings WHERE name = 'snowflake.layout'}) eq 't' });
 like($session->query('EXPLAIN EXECUTE early'), qr/id < '$boundary'/, 'the layout after a reload');
 $session->quit;
 

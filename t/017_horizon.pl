@@ -174,6 +174,7 @@ reads('b', 'and does not wait for a transaction that was lost');
 
 # A commit that is durable here, and not yet visible: it waits for a synchronous standby that does not exist.
 configure($server, 'synchronous_standby_names', 'nowhere');
+$server->safe_psql('postgres', 'CHECKPOINT');    # the checkpointer tells other processes of the new setting before
 my $waiting = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c', "INSERT INTO feed (who) VALUES ('waits')" ], '2>', \my $warning);
 $server->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") or die;
 $server->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO feed (who) VALUES ('a')");

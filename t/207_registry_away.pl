@@ -120,7 +120,7 @@ sub due
 
 	wait_until(
 		sub {
-			@due = substr(slurp_file($random->logfile), $from) =~ /the next request of a lease is due in (\d+) ms/g;
+			@due = substr(slurp_file($random->logfile), $from) =~ /the next request of a lease is due in (-?\d+) ms/g;
 			return @due >= $count;
 		}) or die 'the server does not ask';
 	return @due;

@@ -41,6 +41,7 @@ sub state_of
 }
 
 my $primary = $fleet->server('primary', lines => [ 'snowflake.registry_lease = 600', 'snowflake.registry_standby = on', 'restart_after_crash = on' ]);
+$fleet->wait_for_state($primary, 'held');
 $primary->backup('backup');
 
 my $early = standby($primary, 'early');

@@ -142,6 +142,7 @@ sub crash
 	my $postmaster = postmaster($server);
 
 	kill 'STOP', $postmaster;
+	wait_until(sub { `ps -o stat= -p $postmaster` =~ /^T/ });    # it may be starting a process
 	my @children = children($postmaster);
 	kill 'KILL', @children;
 	$server->kill9;
