@@ -3,6 +3,7 @@
  *	  One step of a generator: taking the next batch of free positions.
  */
 #include "batch.h"
+#include "hot.h"
 
 static uint64_t
 least(uint64_t a, uint64_t b)
@@ -17,7 +18,7 @@ is_after(uint64_t tick, int64_t other)
 	return other < 0 || tick > (uint64_t) other;
 }
 
-SfBatchStatus
+SF_HOT SfBatchStatus
 sf_batch_next(const SfBatchTerms *terms, uint64_t cursor, SfBatch *batch)
 {
 	const SfLayout *layout = terms->layout;

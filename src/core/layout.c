@@ -3,6 +3,7 @@
  *	  Layouts of Snowflake IDs: presets, text form, ticks and boundaries.
  */
 #include "layout.h"
+#include "hot.h"
 
 #include <stdio.h>
 
@@ -68,7 +69,7 @@ sf_layout_format(const SfLayout *layout, char *buffer)
  * Instants are compared before they are subtracted, and subtracted as unsigned
  * numbers: the distance of two int64 always fits a uint64.
  */
-int64_t
+SF_HOT int64_t
 sf_layout_tick_floor(const SfLayout *layout, SfInstant instant)
 {
 	uint64_t	length = (uint64_t) layout->tick_length;

@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 
+#include "core/hot.h"
 #include "generator/generator.h"
 #include "functions/nextval.h"
 
@@ -14,7 +15,7 @@ PG_FUNCTION_INFO_V1(snowflake_nextval);
 PG_FUNCTION_INFO_V1(snowflake_nextvals);
 PG_FUNCTION_INFO_V1(snowflake_currval);
 
-Datum
+SF_HOT Datum
 snowflake_nextval(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT64(sf_next_id());

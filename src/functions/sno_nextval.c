@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 #include "utils/timestamp.h"
 
+#include "core/hot.h"
 #include "generator/generator.h"
 #include "generator/machine_id.h"
 #include "functions/nextval.h"
@@ -20,7 +21,7 @@ PG_FUNCTION_INFO_V1(sno_nextvals);
 PG_FUNCTION_INFO_V1(sno_at);
 PG_FUNCTION_INFO_V1(sno_snapshot);
 
-Datum
+SF_HOT Datum
 sno_nextval(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 0)));

@@ -33,6 +33,7 @@
 #include "utils/timestamp.h"
 
 #include "clocks.h"
+#include "core/hot.h"
 #include "core/instant.h"
 #include "generator/clock.h"
 #include "log_limit.h"
@@ -143,7 +144,7 @@ check_jump(SfGenerator *generator, TimestampTz now)
 	}
 }
 
-void
+SF_HOT void
 sf_clock_check(SfGenerator *generator, TimestampTz now)
 {
 	check_jump(generator, now);

@@ -40,6 +40,7 @@
 #include "state/reservation.h"
 #include "state/change.h"
 #include "generator/clock.h"
+#include "core/hot.h"
 #include "core/reservation.h"
 #include "generator/generator.h"
 #include "generator/machine_id.h"
@@ -124,7 +125,7 @@ end_batch(HeldBatch *held)
 	held->taken = 0;
 }
 
-static void
+static SF_HOT void
 end_transaction(XactEvent event, void *argument)
 {
 	switch (event)
@@ -388,7 +389,7 @@ publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *
 }
 
 /* Read the state, or wait a moment if it cannot be read yet. */
-static bool
+static SF_HOT bool
 read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
 {
 	switch (read_state(shared, generator, state))
@@ -405,7 +406,7 @@ read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *
 	return false;
 }
 
-static void
+static SF_HOT void
 take_batch(SfGeneratorKind kind, TimestampTz now)
 {
 	SfShared   *shared = sf_shared_required();
@@ -520,7 +521,7 @@ issue(SfGeneratorKind kind)
 	return next;
 }
 
-int64
+SF_HOT int64
 sf_next_id(void)
 {
 	last_id = (int64) issue(SF_GENERATOR_BIGINT);
@@ -540,7 +541,7 @@ sf_last_id(int64 *id)
 	return last_id >= 0;
 }
 
-SfSno
+SF_HOT SfSno
 sf_next_sno(uint8 metabyte)
 {
 	uint16		sequence = (uint16) issue(SF_GENERATOR_SNO);

@@ -14,6 +14,7 @@
 
 #include "miscadmin.h"
 
+#include "core/hot.h"
 #include "state/postmaster_memory.h"
 #include "generator/machine_id.h"
 #include "settings.h"
@@ -145,7 +146,7 @@ sno_partition(SfShared *shared)
 	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared));
 }
 
-uint32
+SF_HOT uint32
 sf_machine_id(SfShared *shared, SfGeneratorKind kind)
 {
 	uint32		pinned = pg_atomic_read_u32(&shared->generators[kind].machine_id);

@@ -35,6 +35,7 @@
 #include "storage/spin.h"
 
 #include "core/batch.h"
+#include "core/hot.h"
 #include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
@@ -183,7 +184,7 @@ is_asked(uint64 until, TimestampTz now)
 	return (TimestampTz) until > now && (TimestampTz) until <= now + LONGEST_YIELD;
 }
 
-int64
+SF_HOT int64
 sf_wait_allowance(SfGenerator *generator, const SfWait *wait, TimestampTz now)
 {
 	int64		ahead = sf_generator_max_ahead(generator);
@@ -234,7 +235,7 @@ sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
 	CHECK_FOR_INTERRUPTS();
 }
 
-void
+SF_HOT void
 sf_wait_end(SfGenerator *generator, const SfWait *wait)
 {
 	uint64		mine = (uint64) wait->yield_until;

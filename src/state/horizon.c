@@ -78,6 +78,7 @@
 
 #include "compat.h"
 #include "core/horizon.h"
+#include "core/hot.h"
 #include "state/horizon.h"
 #include "state/prepared.h"
 #include "state/returned.h"
@@ -202,7 +203,7 @@ enter_slot(void)
 	my_slot->pid = MyProcPid;
 }
 
-int64
+SF_HOT int64
 sf_horizon_publish(int64 id)
 {
 	int64		before = my_first;
@@ -229,7 +230,7 @@ sf_horizon_withdraw(int64 before)
 		write_slot(before);
 }
 
-void
+SF_HOT void
 sf_horizon_end(void)
 {
 	if (my_first == SF_NO_ID)

@@ -30,6 +30,7 @@
 #include "utils/timestamp.h"
 
 #include "state/reservation.h"
+#include "core/hot.h"
 #include "core/reservation.h"
 #include "state/postmaster_memory.h"
 #include "state/durable_state.h"
@@ -261,7 +262,7 @@ log_opened(SfGenerator *generator, uint32 machine_id)
 			errhidestmt(true), errhidecontext(true));
 }
 
-bool
+SF_HOT bool
 sf_generator_open(SfGenerator *generator)
 {
 	uint32		machine_id = pg_atomic_read_u32(&generator->machine_id);

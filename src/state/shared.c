@@ -21,6 +21,7 @@
 
 #include "clocks.h"
 #include "compat.h"
+#include "core/hot.h"
 #include "core/sno.h"
 #include "settings.h"
 #include "state/horizon.h"
@@ -174,7 +175,7 @@ attach(void)
 	sf_shared_set_max_ahead(sf_max_ahead);
 }
 
-SfShared *
+SF_HOT SfShared *
 sf_shared(void)
 {
 	if (shared == NULL && IsUnderPostmaster)
@@ -206,7 +207,7 @@ preload_hint(void)
 				   others, others[0] ? ", " : "", file);
 }
 
-SfShared *
+SF_HOT SfShared *
 sf_shared_required(void)
 {
 	if (sf_shared() == NULL)
