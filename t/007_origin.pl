@@ -254,19 +254,23 @@ $server->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity
 fails_with($server, $nextval, '53400', qr/can be issued in (?:59\.\d min|1 h)\./);
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
 
-# A session drops the batch that it took before the generator was moved.
+# A session drops the batch that it took before the generator was moved.  (A batch ends with its
+# transaction, so these are in one.)
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');
 $server->reload;
 $server->poll_query_until('postgres', q(SELECT current_setting('snowflake.max_ahead') = '1min'));
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
 $session = $server->background_psql('postgres');
+$session->query('BEGIN');
 is($session->query("SELECT min(snowflake_timestamp(id)) > now() + interval '20 s', count(*) FROM snowflake_nextvals(1000) id"), 't|1000', 'a session ahead of the clock');
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
 is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval '20 s'"), 't', 'the generator moved back, its next ID is from there');
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '10 s')");
+$session->query('COMMIT; BEGIN');
 $session->query('SELECT count(*) FROM snowflake_nextvals(1000)');
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
 is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) > now() + interval '20 s'"), 't', 'and if it is moved forward');
+$session->query('COMMIT');
 $session->quit;
 
 # No slot for the origin.
