@@ -29,7 +29,6 @@ my $calls = 60;
 $registry->safe_psql('busy', <<'SQL');
 SELECT snowflake_registry.configure(max_skew => '1 hour');
 CREATE ROLE server LOGIN;
-ALTER ROLE server SET lock_timeout = '5 min';
 SELECT snowflake_registry.admit('server');
 CREATE TABLE granted (token uuid, lease integer, machine_id integer, starts timestamptz, ends timestamptz, number bigint);
 CREATE INDEX ON granted (token);
