@@ -24,7 +24,8 @@ COMMENT ON FUNCTION snowflake_is_valid(bigint, text) IS
 /*
  * Creating partitions
  *
- * As in version 1.0, except for the messages.
+ * As in version 1.0, except for the messages.  A relation that has the name of the new partition is
+ * often a partition of the same table, which was created in another time zone.
  */
 CREATE OR REPLACE FUNCTION snowflake_create_partitions(
 	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
@@ -108,8 +109,11 @@ BEGIN
 		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
 			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
 				DETAIL = format('The partition is for the IDs with times from %s to %s.', period.from_at, period.to_at),
-				HINT = CASE SQLSTATE WHEN '42P07' THEN 'Rename the existing table, which is not the partition of this period.'
-					ELSE 'Start where an existing partition starts or ends, and use the same step and "TimeZone".' END;
+				HINT = CASE WHEN SQLSTATE = '42P07' AND NOT EXISTS (
+						SELECT FROM pg_inherits WHERE inhparent = parent AND inhrelid = to_regclass(partition))
+					THEN 'Rename the existing table, which is not a partition of this table.'
+					ELSE format('Start where an existing partition starts or ends, and use the step and the "TimeZone" with which it was created.'
+						'  The step is %s, and "TimeZone" is %s.', step, current_setting('TimeZone')) END;
 		END;
 		RETURN NEXT partition;
 	END LOOP;
@@ -123,29 +127,47 @@ $$;
  */
 
 /*
+ * In another layout than that in which the IDs were issued, they have other times.
+ */
+CREATE FUNCTION snowflake_check_layout() RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_check_layout'
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_check_layout() IS
+'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; snowflake_detach_partitions() calls it';
+
+/*
  * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
  * they are while their bounds are read, and if there is nothing to detach, no reader or writer of
  * the table is blocked.  DETACH PARTITION takes the stronger locks.
  *
  * Bounds are compared, not times: a partition ends at or before an instant if its upper bound is
- * not above the boundary there.  MAXVALUE and the default partition have no such bound.  Bounds at
- * or below the first ID are left alone: partitions of negative keys have no time.
+ * not above the boundary there.  MAXVALUE and the default partition have no such bound.
+ *
+ * A key of a sequence looks like an ID of the first days of the layout, so a partition is detached
+ * only if the caller knows that all keys at or above its lower bound are IDs.  The server does not
+ * know that.  A record that snowflake_adopt() made would be absent for tables that were adopted by
+ * hand or by version 1.0.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with
+ * --no-comments, a row in a table of the extension with -t.  An argument is part of the job that
+ * runs the function, and remains correct.  MINVALUE counts as the first ID, but partitions of
+ * negative keys have no time.
  *
  * A transaction that keeps its snapshot can see, in pg_inherits, partitions that other
  * transactions have detached or dropped meanwhile.  pg_partition_ancestors() uses no snapshot.  It
  * leaves out partitions that are pending detach, for which DETACH PARTITION raises an error.
  */
-CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz)
+CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
 RETURNS SETOF regclass
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN before IS NULL THEN 'before' END;
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
 	key name;
 	prefix text;
-	partition regclass;
+	past record;
+	kept text;
 BEGIN
 	IF missing IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
@@ -165,35 +187,49 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
 			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
 			HINT = 'Use the table that is partitioned by IDs.  It can be a partition itself.';
+	ELSIF prefix = 'snowflake' THEN
+		EXECUTE format('SELECT %s.snowflake_check_layout()', extension_schema);
 	END IF;
 
-	FOR partition IN
-		EXECUTE format('SELECT partition FROM (SELECT inhrelid::regclass AS partition,'
-			'   substring(pg_get_expr(c.relpartbound, c.oid) FROM $re$ TO [(]''(.*)''[)]$re$)::%1$s.%2$s AS end_id'
-			'  FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid'
+	FOR past IN
+		EXECUTE format('SELECT partition, start_id OPERATOR(%1$s.>=) %3$s.%4$s_boundary($3)'
+			'  AND end_id OPERATOR(%1$s.>) %3$s.%4$s_boundary(''-infinity'') AS is_of_ids'
+			' FROM (SELECT inhrelid::regclass AS partition,'
+			'   coalesce(substring(bounds FROM $re$ FROM [(]''(.*)''[)] TO $re$)::%1$s.%2$s, %3$s.%4$s_boundary(''-infinity'')) AS start_id,'
+			'   substring(bounds FROM $re$ TO [(]''(.*)''[)]$re$)::%1$s.%2$s AS end_id'
+			'  FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid CROSS JOIN pg_get_expr(c.relpartbound, c.oid) AS bounds'
 			'  WHERE inhparent = $1 AND (inhdetachpending OR'
 			'   EXISTS (SELECT FROM pg_partition_ancestors(inhrelid) WHERE relid = $1))) AS partitions'
-			' WHERE end_id OPERATOR(%1$s.>) %3$s.%4$s_boundary(''-infinity'') AND end_id OPERATOR(%1$s.<=) %3$s.%4$s_boundary($2)'
+			' WHERE end_id OPERATOR(%1$s.<=) %3$s.%4$s_boundary($2)'
 			' ORDER BY end_id',
 			CASE prefix WHEN 'sno' THEN extension_schema ELSE 'pg_catalog' END, CASE prefix WHEN 'sno' THEN 'sno' ELSE 'int8' END,
 			extension_schema, prefix)
-		USING parent, before
+		USING parent, before, since
 	LOOP
-		EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
-		RETURN NEXT partition;
+		IF past.is_of_ids THEN
+			EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, past.partition);
+			RETURN NEXT past.partition;
+		ELSE
+			kept := concat_ws(', ', kept, past.partition);
+		END IF;
 	END LOOP;
+	IF kept IS NOT NULL THEN
+		RAISE NOTICE USING MESSAGE = format('partitions of table %s were kept, because their keys are not known to be Snowflake IDs', parent),
+			DETAIL = format('These partitions can have keys below the boundary at %s, which is the argument "since": %s.', since, kept),
+			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument "since".  Pass -infinity if the table never had other keys.';
+	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz) IS
-'detaches the partitions that end at or before an instant, which must not be in the future, from a table that is partitioned by range of Snowflake IDs, and returns them, the oldest first; requires ownership of the table; if there are any, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
+COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
+'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
 
 /*
  * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
  * a partition, and if foreign keys refer to its rows; DROP TABLE would fail for any foreign key
  * to the parent.
  */
-CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz)
+CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
 RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -203,7 +239,7 @@ DECLARE
 	partition text;
 BEGIN
 	FOR partition IN
-		EXECUTE format('SELECT %s.snowflake_detach_partitions($1, $2)', extension_schema) USING parent, before
+		EXECUTE format('SELECT %s.snowflake_detach_partitions($1, $2, $3)', extension_schema) USING parent, before, since
 	LOOP
 		EXECUTE format('DROP TABLE %s', partition);
 		RETURN NEXT partition;
@@ -211,7 +247,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz) IS
+COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz) IS
 'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
 
 /*
@@ -269,6 +305,7 @@ DECLARE
 		SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
 	prefix text;
+	later record;
 BEGIN
 	IF relation IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "relation" must not be null';
@@ -293,13 +330,25 @@ BEGIN
 			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
 			DETAIL = 'Triggers cannot see its value before the row is stored.';
 	END IF;
+	-- names of triggers are compared as bytes; tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
+	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later
+	FROM pg_trigger t
+	WHERE t.tgrelid IN (SELECT relation UNION SELECT relid FROM pg_partition_tree(relation))
+		AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgname > 'zz_snowflake_feed_guard'
+	ORDER BY t.tgrelid <> relation, t.tgrelid, t.tgname LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('trigger "%s" of table %s would be called after the guard', later.name, later.relation),
+			DETAIL = 'Triggers are called in the order of their names, and such a trigger can change the ID that the guard has checked.',
+			HINT = format('Use ALTER TRIGGER %I ON %s RENAME TO a name that sorts before "zz_snowflake_feed_guard".', later.name, later.relation);
+	END IF;
 	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s.snowflake_feed_guard(%L)',
 		relation, extension_schema, key);
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
-'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; requires the privilege TRIGGER on the table';
+'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
 
 DROP VIEW pg_stat_snowflake;
 DROP FUNCTION pg_stat_snowflake();

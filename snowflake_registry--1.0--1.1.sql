@@ -291,6 +291,9 @@ BEGIN
 END
 $$;
 
+COMMENT ON FUNCTION snowflake_registry.declare_first() IS
+'tells a new registry that no earlier one has leased machine IDs to the same servers, and no server has a number set by hand (except fixed numbers), so that it grants leases at once; the registry cannot check that.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
+
 CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean DEFAULT true) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp

@@ -133,9 +133,9 @@ sub kill_backend
 {
 	my ($server) = @_;
 
-	kill 'KILL', any(children(postmaster($server->{node}), 'postgres: .*\[local\]|snowflake'));
-	set_clock_back($server);
-	sleep 0.2;
+	my $process = any(children(postmaster($server->{node}), 'postgres: .*\[local\]|snowflake')) or return;
+
+	kill_process($server->{node}, $process, sub { set_clock_back($server) });
 }
 
 sub terminate_sessions

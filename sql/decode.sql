@@ -38,6 +38,34 @@ SELECT layout, snowflake_timestamp(1 << 30, layout)
 FROM (VALUES (1, 'twitter'), (2, 'discord'), (3, 'discord'), (4, 'twitter'), (5, 'sonyflake')) v (n, layout)
 ORDER BY n;
 
+-- rows: the layout changes, and the type of the row is looked up once for a query, not for each row: each row forgets
+-- what is cached of the functions, and an index of pg_proc is read for each look-up
+SELECT n, snowflake_decode(1 << 30, layout)
+FROM (VALUES (1, 'twitter'), (2, 'discord'), (3, 'discord'), (4, 'twitter'), (5, 'sonyflake')) v (n, layout)
+ORDER BY n;
+CREATE FUNCTION pg_temp.forget() RETURNS void LANGUAGE sql AS $$
+    UPDATE pg_proc SET procost = procost WHERE proname IN ('snowflake_decode', 'sno_decode')
+$$;
+CREATE FUNCTION pg_temp.scans(call text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    scans CONSTANT text := $q$SELECT idx_scan FROM pg_stat_xact_sys_tables WHERE relid = 'pg_proc'::regclass$q$;
+    before bigint;
+    after bigint;
+BEGIN
+    EXECUTE scans INTO before;
+    EXECUTE format('SELECT count(%s) FROM generate_series(1, 100) n, LATERAL (SELECT n, pg_temp.forget() OFFSET 0) f', call);
+    EXECUTE scans INTO after;
+    RETURN after - before;
+END
+$$;
+BEGIN;
+SET LOCAL allow_system_table_mods = on;
+SELECT pg_temp.scans('1') > 0 AS counted;
+SELECT call, pg_temp.scans(call) - pg_temp.scans('1') < 50 AS once
+FROM (VALUES ('snowflake_decode(f.n)'), ('snowflake_decode(f.n, ''twitter'')'), ('(snowflake_decode(f.n)).sequence'),
+             ('sno_decode(sno_boundary(to_timestamp(f.n + 1e9)))')) calls (call);
+ROLLBACK;
+
 -- NULL in, NULL out
 SELECT snowflake_timestamp(NULL), snowflake_timestamp(1, NULL), snowflake_timestamp(NULL, 'twitter'),
        snowflake_machine_id(NULL), snowflake_sequence(NULL), snowflake_decode(NULL) IS NULL AS decode;
@@ -70,6 +98,16 @@ CREATE INDEX ON decoded (snowflake_timestamp(id, 'twitter'));
 INSERT INTO decoded VALUES (1541815603606036480);
 SELECT * FROM decoded;
 DROP TABLE decoded;
+
+-- virtual generated columns, which PostgreSQL has from 18 on, cannot use the functions of extensions
+DO $$
+BEGIN
+    EXECUTE $q$CREATE TABLE decoded (id bigint, created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'twitter')) VIRTUAL)$q$;
+    RAISE NOTICE 'accepted: docs/reference/functions.md, docs/support.md and docs/troubleshooting.md say that it is not';
+EXCEPTION WHEN syntax_error OR feature_not_supported THEN
+    RAISE NOTICE 'refused';
+END
+$$;
 
 -- without one, it depends on a setting, and is rejected there
 CREATE TABLE decoded (id bigint, created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id)) STORED);

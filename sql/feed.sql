@@ -55,6 +55,23 @@ SELECT snowflake_enable_feed('parts');
 CREATE VIEW seen AS SELECT * FROM feed;
 SELECT snowflake_enable_feed('seen', 'id');
 
+-- triggers that would be called after the guard and could change the ID, on the table and on a partition
+CREATE FUNCTION lower_id() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 5; RETURN NEW; END';
+CREATE TABLE ordered (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE ordered_all PARTITION OF ordered DEFAULT;
+CREATE TRIGGER zzzz BEFORE INSERT ON ordered_all FOR EACH ROW EXECUTE FUNCTION lower_id();
+SELECT snowflake_enable_feed('ordered');
+\echo :SQLSTATE
+ALTER TRIGGER zzzz ON ordered_all RENAME TO "zz Z";
+CREATE TRIGGER zzzz AFTER INSERT OR UPDATE ON ordered FOR EACH ROW EXECUTE FUNCTION lower_id();
+CREATE TRIGGER zzzy BEFORE DELETE ON ordered FOR EACH ROW EXECUTE FUNCTION lower_id();
+CREATE TRIGGER zzzx BEFORE INSERT ON ordered FOR EACH STATEMENT EXECUTE FUNCTION lower_id();
+SELECT snowflake_enable_feed('ordered');
+CREATE TRIGGER zz_snowflake_feed_guard2 BEFORE UPDATE ON ordered FOR EACH ROW EXECUTE FUNCTION lower_id();
+SELECT snowflake_enable_feed('ordered');
+SELECT snowflake_enable_feed('ordered_all');
+DROP TABLE ordered;
+
 -- IDs that other sessions have issued, that were fetched ahead, and that were chosen
 CALL snowflake_horizon(NULL) \gset
 \set VERBOSITY terse
@@ -66,7 +83,6 @@ COPY feed FROM stdin;
 UPDATE feed SET id = id - 1;
 UPDATE feed SET body = 'another column';
 UPDATE feed SET id = id;
-CREATE FUNCTION lower_id() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 5; RETURN NEW; END';
 CREATE TRIGGER lower_id BEFORE UPDATE ON feed FOR EACH ROW EXECUTE FUNCTION lower_id();
 UPDATE feed SET body = 'by a trigger';
 DROP TRIGGER lower_id ON feed;

@@ -112,6 +112,15 @@ SELECT * FROM snowflake_create_partitions('shop.leaving', '2024-01-01', '2024-02
 \echo :SQLSTATE
 ALTER TABLE shop.leaving DETACH PARTITION shop.leaving_2024_01 FINALIZE;
 
+-- partitions that were created in another time zone
+CREATE TABLE shop.zoned (id bigint) PARTITION BY RANGE (id);
+SET timezone = 'Europe/Berlin';
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01', '2023-12-01', '1 month');
+SET timezone = 'UTC';
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01', '2023-12-01', '1 month');
+\echo :SQLSTATE
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-12-01', '2024-01-01', '1 month');
+
 -- a name that is taken
 CREATE TABLE shop.events_2023_01 (id bigint);
 SELECT * FROM snowflake_create_partitions('shop.events', '2023-01-01', '2023-02-01', '1 month');

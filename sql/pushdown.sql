@@ -118,7 +118,7 @@ CREATE TABLE numbered_history (id order_number);
 CREATE TABLE numbered_history_1 (CHECK (id < 2017749737272246272)) INHERITS (numbered_history);
 EXPLAIN (COSTS OFF) SELECT * FROM numbered_history WHERE snowflake_timestamp(id) >= '2026-02-01';
 -- but not if the owner has defined an index on the time, also if a view casts the domain to bigint
-CREATE INDEX ON numbered (snowflake_timestamp(id, 'twitter'));
+CREATE INDEX numbered_time ON numbered (snowflake_timestamp(id, 'twitter'));
 CREATE VIEW of_bigint AS SELECT id::bigint AS id FROM numbered;
 EXPLAIN (COSTS OFF) SELECT * FROM numbered WHERE snowflake_timestamp(id, 'twitter') > '2026-12-31';
 EXPLAIN (COSTS OFF) SELECT * FROM of_bigint WHERE snowflake_timestamp(id, 'twitter') > '2026-12-31';
@@ -149,7 +149,7 @@ INSERT INTO orders SELECT id, placed_at FROM orders LIMIT 1 ON CONFLICT (id) DO 
 
 -- left alone: tables with an index, a constraint or a partition key on the time itself
 CREATE TABLE indexed (id bigint PRIMARY KEY);
-CREATE INDEX ON indexed (snowflake_timestamp(id, 'twitter'));
+CREATE INDEX indexed_time ON indexed (snowflake_timestamp(id, 'twitter'));
 EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_timestamp(id) > '2026-01-02';
 CREATE VIEW through AS SELECT id + 0 AS other, id FROM indexed;
@@ -194,7 +194,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM parted WHERE snowflake_timestamp(id, 'twitter'
 CREATE TABLE ancestor (id bigint PRIMARY KEY);
 CREATE INDEX ON ancestor (snowflake_timestamp(id, 'twitter'));
 CREATE TABLE descendant () INHERITS (ancestor);
-CREATE INDEX ON descendant (snowflake_timestamp(id, 'twitter'));
+CREATE INDEX descendant_time ON descendant (snowflake_timestamp(id, 'twitter'));
 EXPLAIN (COSTS OFF) SELECT * FROM ancestor WHERE snowflake_timestamp(id, 'twitter') > '2026-01-02';
 EXPLAIN (COSTS OFF) SELECT id FROM ONLY ancestor WHERE snowflake_timestamp(id) < '2026-01-02';
 DROP TABLE ancestor CASCADE;

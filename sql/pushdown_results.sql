@@ -133,3 +133,110 @@ GROUP BY number ORDER BY number;
 DROP TABLE tested, ids, instants, results, forms, form_results;
 DROP FUNCTION count_holds, count_holds_constant, count_forms;
 DROP DOMAIN number, positive;
+
+-- The result of a query, whose parameter is null in a generic plan, or its error; changes are undone.
+CREATE FUNCTION result(pushdown text, query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE result text;
+BEGIN
+	PERFORM set_config('snowflake.enable_timestamp_pushdown', pushdown, true);
+	PERFORM set_config('plan_cache_mode', 'force_generic_plan', true);
+	EXECUTE 'PREPARE asked (text) AS ' || query;
+	BEGIN
+		EXECUTE 'EXECUTE asked (NULL)' INTO result;
+		RAISE EXCEPTION USING ERRCODE = 'UNDO0';
+	EXCEPTION
+		WHEN SQLSTATE 'UNDO0' THEN NULL;
+		WHEN OTHERS THEN result := SQLERRM;
+	END;
+	DEALLOCATE asked;
+	RETURN result;
+END $$;
+
+-- A layout that is not one constant: a column, null, a parameter, a subquery; and one that is no
+-- layout.  The order of the IDs is not that of the times, and a time can be null where the ID is not.
+CREATE TABLE labeled (id bigint PRIMARY KEY, n integer, layout text);
+INSERT INTO labeled
+SELECT snowflake_encode(timestamptz '2026-01-01' + n * interval '1 hour', 0, 0, 'twitter'), n, ('{twitter,discord,NULL,sonyflake}'::text[])[1 + n % 4]
+FROM generate_series(1, 12) n;
+CREATE TABLE layouts AS SELECT DISTINCT layout FROM labeled;
+CREATE TABLE vacant (LIKE labeled);
+CREATE VIEW dated AS SELECT id, n, snowflake_timestamp(id, layout) AS at FROM labeled;
+CREATE VIEW joined AS SELECT id, n, snowflake_timestamp(id, l.layout) AS at FROM labeled JOIN layouts l USING (layout);
+CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM dated WHERE n > 2;
+SELECT query, coalesce(result('on', query), 'null') AS result, result('on', query) IS NOT DISTINCT FROM result('off', query) AS same
+FROM unnest(ARRAY[
+	$$SELECT string_agg(n::text, ' ') FROM (SELECT n FROM labeled ORDER BY snowflake_timestamp(id, layout), id) q$$,
+	$$SELECT string_agg(n::text, ' ') FROM (SELECT n FROM labeled WHERE layout <> '' ORDER BY (snowflake_decode(id, layout)).created_at) q$$,
+	$$SELECT string_agg(n::text, ' ') FROM (SELECT n FROM dated ORDER BY at DESC NULLS LAST LIMIT 6) q$$,
+	$$SELECT string_agg(n::text, ' ') FROM (SELECT n FROM joined ORDER BY at) q$$,
+	$$SELECT min(at) || ' ' || max(at) FROM dated$$,
+	$$SELECT min(at) || ' ' || max(at) FROM joined$$,
+	$$SELECT max(snowflake_timestamp(id, $1)) FROM labeled$$,
+	$$SELECT count(*) FROM dated WHERE at IS NULL$$,
+	$$SELECT count(*) FROM labeled WHERE (snowflake_decode(id, layout)).created_at IS NOT NULL$$,
+	$$SELECT count(*) FROM labeled WHERE snowflake_timestamp(id, $1) IS NULL$$,
+	$$SELECT count(*) FROM labeled WHERE snowflake_timestamp(id, (SELECT layout FROM vacant)) IS NULL$$,
+	$$SELECT count(*) FROM labeled LEFT JOIN layouts l ON l.layout = 'discord' AND n < 4 WHERE snowflake_timestamp(id, l.layout) IS NULL$$,
+	$$SELECT count(*) FROM barrier WHERE at IS NULL$$,
+	$$SELECT count(*) FROM (SELECT id, layout FROM labeled EXCEPT SELECT NULL, NULL) q WHERE snowflake_timestamp(id, layout) IS NOT NULL$$,
+	$$SELECT count(*) FROM dated WHERE at > '2026-01-01'$$,
+	$$SELECT count(*) FROM dated WHERE at IN ('2026-01-01 04:00', '2030-03-01')$$,
+	$$SELECT count(*) FROM dated WHERE (at, id) >= ('2026-01-01 04:00', 2006576111416246272)$$,
+	$$WITH d AS (DELETE FROM labeled WHERE snowflake_timestamp(id, layout) IS NOT NULL RETURNING n) SELECT string_agg(n::text, ' ' ORDER BY n) FROM d$$,
+	$$WITH d AS (UPDATE labeled SET n = 0 WHERE snowflake_timestamp(id, $1) IS NULL RETURNING n) SELECT count(*) FROM d$$,
+	$$SELECT id FROM labeled ORDER BY snowflake_timestamp(id, 'nonsense')$$,
+	$$SELECT max(snowflake_timestamp(id, 'nonsense')) FROM labeled$$,
+	$$SELECT count(*) FROM labeled WHERE snowflake_timestamp(id, 'nonsense') IS NULL$$,
+	$$SELECT count(*) FROM vacant WHERE snowflake_timestamp(id, 'nonsense') IS NULL$$]) query;
+
+-- A subquery that is kept apart, ordered by a time that is not one of its columns.
+CREATE TABLE numbered AS SELECT id, sno_encode(snowflake_timestamp(id, 'twitter'), 1, 2, n) AS sno, n, n % 3 AS item FROM labeled;
+CREATE VIEW latest AS SELECT n, item FROM numbered ORDER BY snowflake_timestamp(id) DESC LIMIT 7;
+SELECT query, result('on', query) AS result, result('on', query) = result('off', query) AS same
+FROM unnest(ARRAY[
+	$$SELECT item || ' ' || count(*) FROM (SELECT n, item FROM numbered ORDER BY snowflake_timestamp(id) DESC LIMIT 7) q WHERE n > 6 GROUP BY item ORDER BY 1$$,
+	$$SELECT count(*) FROM (SELECT n, item FROM numbered ORDER BY snowflake_timestamp(id), id OFFSET 7) q WHERE n > 5$$,
+	$$SELECT count(DISTINCT item) FROM (SELECT n, item FROM numbered ORDER BY snowflake_timestamp(id) FOR UPDATE) q WHERE n > 5$$,
+	$$SELECT max(n) FROM (SELECT id, n FROM numbered ORDER BY (snowflake_decode(id)).created_at, id LIMIT 7) q WHERE n > 5$$,
+	$$SELECT max(n) FROM (SELECT n FROM numbered ORDER BY item, sno_timestamp(sno) LIMIT 7) q WHERE n > 5$$,
+	$$SELECT string_agg(n || ' ' || rank, ',') FROM (SELECT n, rank() OVER (PARTITION BY item ORDER BY n) FROM latest WHERE item <> 1) q$$,
+	$$SELECT string_agg(n::text, ' ' ORDER BY n) FROM (SELECT n FROM latest WHERE n > 7 EXCEPT SELECT n FROM latest WHERE item = 1) q$$,
+	$$WITH c AS MATERIALIZED (SELECT n, item FROM numbered ORDER BY snowflake_timestamp(id) LIMIT 7) SELECT sum(n) FROM c WHERE n > 5$$,
+	$$SELECT sum(a.n) FROM numbered a JOIN latest b ON a.n = b.item + 1 WHERE b.n > 7$$]) query;
+CREATE MATERIALIZED VIEW latest_items AS SELECT item, count(*) FROM latest WHERE n > 6 GROUP BY item;
+SELECT * FROM latest_items ORDER BY item;
+
+-- Documented exceptions: the last ID of a layout of all 63 bits, and of sno, and an instant that is not
+-- a constant.
+CREATE TABLE last_ids AS SELECT 9223372036854775807 AS id, sno 'xxxxxxxxxxxxxxxx' AS sno;
+SELECT query, result('on', query) AS with_pushdown, result('off', query) AS without
+FROM unnest(ARRAY[
+	$$SELECT count(*) FROM last_ids WHERE snowflake_timestamp(id) < '2090-01-01'$$,
+	$$SELECT count(*) FROM last_ids WHERE snowflake_timestamp(id) < (SELECT timestamptz '2090-01-01')$$,
+	$$SELECT count(*) FROM last_ids WHERE snowflake_timestamp(id) < (SELECT timestamptz '2080-01-01')$$,
+	$$SELECT count(*) FROM last_ids WHERE sno_timestamp(sno) < '2090-01-01'$$,
+	$$SELECT count(*) FROM last_ids WHERE sno_timestamp(sno) < (SELECT timestamptz '2090-01-01')$$,
+	$$SELECT count(*) FROM last_ids WHERE sno_timestamp(sno) < (SELECT timestamptz '2079-01-01')$$]) query;
+DROP TABLE last_ids;
+
+-- A constant near an end of the range, whose conversion fails in some time zones, in a plan that was
+-- made in another one.
+SET plan_cache_mode = force_generic_plan;
+PREPARE ends AS SELECT count(*) FROM labeled
+WHERE snowflake_timestamp(id) < timestamp '294276-12-31 23:00' AND snowflake_timestamp(id) > timestamp '4714-11-24 01:00 BC'
+	AND snowflake_timestamp(id) < date '294276-12-31' AND snowflake_timestamp(id) > date '4714-11-24 BC';
+EXECUTE ends;
+SET TimeZone = 'America/New_York';
+EXECUTE ends;
+SET TimeZone = 'Asia/Tokyo';
+EXECUTE ends;
+SET TimeZone = '<west>+167';
+EXECUTE ends;
+SET TimeZone = '<east>-167';
+EXECUTE ends;
+SET TimeZone = 'UTC';
+DEALLOCATE ends;
+RESET plan_cache_mode;
+
+DROP TABLE labeled, layouts, vacant, numbered CASCADE;
+DROP FUNCTION result;

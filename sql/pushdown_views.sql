@@ -70,6 +70,21 @@ SELECT pushed(100), pushed(101);
 SET enable_bitmapscan = off;
 DROP FUNCTION pushed;
 
+-- left alone: of many lists those after 1000 constants
+CREATE FUNCTION lists_left_alone(lists integer) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	conditions text;
+	plan jsonb;
+BEGIN
+	SELECT string_agg(format('created_at = ANY (%L::timestamptz[])', instants), ' AND ') INTO conditions
+	FROM (SELECT array_agg(timestamptz '2026-01-01' + list * interval '1 minute' + n * interval '1 hour') AS instants
+		FROM generate_series(1, lists) list, generate_series(1, 100) n GROUP BY list) l;
+	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT * FROM dated WHERE ' || conditions INTO plan;
+	RETURN (SELECT count(*) FROM regexp_matches(plan::text, 'ANY \(', 'g'));
+END $$;
+SELECT lists_left_alone(10), lists_left_alone(11), lists_left_alone(30);
+DROP FUNCTION lists_left_alone;
+
 -- left alone: comparisons with the same row
 EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE created_at < timestamptz '2026-01-01' + customer * interval '1 day';
 

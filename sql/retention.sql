@@ -12,18 +12,18 @@ CREATE TABLE orders (id bigint PRIMARY KEY, item text) PARTITION BY RANGE (id);
 SELECT snowflake_create_partitions('orders', month, month + interval '1 month', '1 month')
 FROM generate_series('2024-06-01'::timestamptz, '2024-01-01', '-1 month') month;
 INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2024-01-01', '2024-07-01', '1 month');
-SELECT * FROM snowflake_detach_partitions('orders', '2024-03-15');
-SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-03-15', '-infinity');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15', '-infinity');
 SELECT item FROM orders ORDER BY id;
 SELECT * FROM orders_2024_01;    -- was detached, and is a table of its own
 SELECT to_regclass('orders_2024_03'), to_regclass('orders_2024_04');    -- were dropped
-SELECT * FROM snowflake_detach_partitions('orders', '2024-05-15');
-SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-05-15', '-infinity');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15', '-infinity');
 
 -- a partition ends where the next one starts: not within its last tick, but once that has passed
-SELECT * FROM snowflake_detach_partitions('orders', '2024-05-31 23:59:59.999');
-SELECT * FROM snowflake_detach_partitions('orders', '2024-05-31 23:59:59.999001');
-SELECT * FROM snowflake_detach_partitions('orders', '2024-07-01');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-05-31 23:59:59.999', '-infinity');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-05-31 23:59:59.999001', '-infinity');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-07-01', '-infinity');
 SELECT count(*) FROM partitions WHERE parent = 'orders'::regclass;
 DROP TABLE orders_2024_01, orders_2024_02, orders_2024_05, orders_2024_06;
 
@@ -33,13 +33,33 @@ CREATE TABLE orders_negative PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (
 CREATE TABLE orders_before PARTITION OF orders FOR VALUES FROM (0) TO (snowflake_boundary('2024-01-01'));
 CREATE TABLE orders_since PARTITION OF orders FOR VALUES FROM (snowflake_boundary('2024-01-01')) TO (MAXVALUE);
 CREATE TABLE orders_default PARTITION OF orders DEFAULT;
-SELECT * FROM snowflake_drop_partitions('orders', now());
+SELECT * FROM snowflake_drop_partitions('orders', now(), '-infinity');
 SELECT partitions FROM partitions WHERE parent = 'orders'::regclass;
 DROP TABLE orders_negative;
 CREATE TABLE orders_before PARTITION OF orders FOR VALUES FROM (MINVALUE) TO (snowflake_boundary('2024-01-01'));
-SELECT * FROM snowflake_drop_partitions('orders', '2023-12-31');
-SELECT * FROM snowflake_drop_partitions('orders', '0001-01-01 BC');
-SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2023-12-31', '-infinity');
+SELECT * FROM snowflake_drop_partitions('orders', '0001-01-01 BC', '-infinity');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01', '-infinity');
+
+-- keys of a sequence, which look like IDs of the first hours of the layout: partitions that can have such keys stay
+-- until the caller states from which time on all keys are IDs
+CREATE TABLE inv (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE inv_first PARTITION OF inv FOR VALUES FROM (1) TO (1000000);
+CREATE TABLE inv_before PARTITION OF inv FOR VALUES FROM (1000000) TO (snowflake_boundary('2024-01-01'));
+INSERT INTO inv SELECT FROM generate_series(1, 1000);
+SELECT snowflake_timestamp(max(id), 'twitter') FROM inv;
+SELECT count(*) FROM snowflake_create_partitions('inv', '2024-01-01', '2024-04-01', '1 month');
+CREATE TABLE inv_rest PARTITION OF inv FOR VALUES FROM (snowflake_boundary('2024-04-01')) TO (MAXVALUE);
+SET client_min_messages = warning;
+SELECT count(*) FROM snowflake_adopt('inv', 'id');
+RESET client_min_messages;
+INSERT INTO inv DEFAULT VALUES;
+SELECT * FROM snowflake_drop_partitions('inv', '2024-03-01');
+SELECT * FROM snowflake_detach_partitions('inv', '2024-01-15', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('inv', '2024-03-01', '2024-02-01');
+SELECT * FROM snowflake_drop_partitions('inv', '2023-01-01', '2024-02-01');
+SELECT count(*) FROM inv;
+DROP TABLE inv;
 
 -- each partition against its last ID
 CREATE TABLE slots (id bigint) PARTITION BY RANGE (id);
@@ -53,7 +73,7 @@ DECLARE
     expected regclass[];
 BEGIN
     BEGIN
-        detached := ARRAY (SELECT snowflake_detach_partitions('slots', before));
+        detached := ARRAY (SELECT snowflake_detach_partitions('slots', before, '-infinity'));
         RAISE SQLSTATE 'UNDO1';
     EXCEPTION WHEN SQLSTATE 'UNDO1' THEN
         expected := ARRAY (SELECT partition FROM bounds WHERE snowflake_timestamp(end_id - 1) < before ORDER BY end_id);
@@ -75,8 +95,8 @@ CREATE TABLE events_before PARTITION OF events FOR VALUES FROM (MINVALUE) TO (sn
 CREATE TABLE events_default PARTITION OF events DEFAULT;
 SELECT relation, (SELECT count(*) FROM snowflake_create_partitions(relation, '2024-01-01', '2024-05-01', '1 month')) AS partitions
 FROM unnest('{numbered,events,happened}'::regclass[]) relation;
-SELECT * FROM snowflake_detach_partitions('events', '2024-02-29');
-SELECT relation, snowflake_drop_partitions(relation, '2024-03-31') FROM unnest('{numbered,events,happened}'::regclass[]) relation;
+SELECT * FROM snowflake_detach_partitions('events', '2024-02-29', '-infinity');
+SELECT relation, snowflake_drop_partitions(relation, '2024-03-31', '-infinity') FROM unnest('{numbered,events,happened}'::regclass[]) relation;
 SELECT * FROM partitions WHERE parent IN ('numbered'::regclass, 'events'::regclass, 'happened'::regclass) ORDER BY parent;
 DROP TABLE numbered, events, events_before, events_2024_01, happened;
 DROP DOMAIN number, event_id;
@@ -86,17 +106,17 @@ CREATE TABLE visits (id bigint, region text) PARTITION BY LIST (region);
 CREATE TABLE visits_north PARTITION OF visits FOR VALUES IN ('north') PARTITION BY RANGE (id);
 SELECT count(*) FROM snowflake_create_partitions('visits_north', '2024-01-01', '2024-04-01', '1 month');
 INSERT INTO visits SELECT from_id, 'north' FROM snowflake_periods('2024-01-01', '2024-04-01', '1 month');
-SELECT * FROM snowflake_drop_partitions('visits_north', '2024-02-20');
+SELECT * FROM snowflake_drop_partitions('visits_north', '2024-02-20', '-infinity');
 SELECT tableoid::regclass FROM visits ORDER BY id;
-SELECT * FROM snowflake_drop_partitions('visits', '2024-02-20');
+SELECT * FROM snowflake_drop_partitions('visits', '2024-02-20', '-infinity');
 \echo :SQLSTATE
 CREATE TABLE years (id bigint) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE years_%s PARTITION OF years FOR VALUES FROM (%s) TO (%s) PARTITION BY RANGE (id)', name, from_id, to_id)
 FROM snowflake_periods('2023-01-01', '2025-01-01', '1 year') \gexec
 SELECT count(*) FROM snowflake_create_partitions('years_2023', '2023-01-01', '2024-01-01', '1 month');
 SELECT count(*) FROM snowflake_create_partitions('years_2024', '2024-01-01', '2025-01-01', '1 month');
-SELECT * FROM snowflake_drop_partitions('years', '2024-02-15');
-SELECT * FROM snowflake_drop_partitions('years_2024', '2024-02-15');
+SELECT * FROM snowflake_drop_partitions('years', '2024-02-15', '-infinity');
+SELECT * FROM snowflake_drop_partitions('years_2024', '2024-02-15', '-infinity');
 SELECT count(*) FROM pg_class WHERE relname LIKE 'years\_20%' AND relkind = 'r';
 DROP TABLE visits, years;
 
@@ -104,11 +124,11 @@ DROP TABLE visits, years;
 CREATE SCHEMA "Old Things";
 CREATE TABLE "Old Things"."Big ""Table""" ("The ID" bigint) PARTITION BY RANGE ("The ID");
 SELECT * FROM snowflake_create_partitions('"Old Things"."Big ""Table"""', '2022-01-01', '2025-01-01', '1 year');
-SELECT * FROM snowflake_detach_partitions('"Old Things"."Big ""Table"""', '2023-01-01');
-SELECT * FROM snowflake_drop_partitions('"Old Things"."Big ""Table"""', '2024-01-01');
+SELECT * FROM snowflake_detach_partitions('"Old Things"."Big ""Table"""', '2023-01-01', '-infinity');
+SELECT * FROM snowflake_drop_partitions('"Old Things"."Big ""Table"""', '2024-01-01', '-infinity');
 CREATE TEMP TABLE brief (id bigint) PARTITION BY RANGE (id);
 SELECT * FROM snowflake_create_partitions('brief', '2024-01-01', '2024-02-01', '1 month');
-SELECT * FROM snowflake_drop_partitions('brief', '2024-02-01');
+SELECT * FROM snowflake_drop_partitions('brief', '2024-02-01', '-infinity');
 
 -- locks: with nothing to do, only the one that keeps the partitions as they are
 SELECT count(*) FROM snowflake_create_partitions('orders', '2023-01-01', '2024-01-01', '6 months');
@@ -116,9 +136,9 @@ CREATE VIEW locks AS
     SELECT relation::regclass, mode FROM pg_locks
     WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation::regclass::text LIKE 'orders%' AND relation::regclass::text NOT LIKE '%pkey';
 BEGIN;
-SELECT * FROM snowflake_drop_partitions('orders', '2023-06-30');
+SELECT * FROM snowflake_drop_partitions('orders', '2023-06-30', '-infinity');
 SELECT * FROM locks ORDER BY relation::text, mode;
-SELECT * FROM snowflake_detach_partitions('orders', '2023-07-01');
+SELECT * FROM snowflake_detach_partitions('orders', '2023-07-01', '-infinity');
 SELECT * FROM locks WHERE mode = 'AccessExclusiveLock' ORDER BY relation::text;
 ROLLBACK;
 SELECT * FROM partitions WHERE parent = 'orders'::regclass;
@@ -128,27 +148,27 @@ CREATE TABLE invoices (order_id bigint REFERENCES orders);
 INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2023-01-01', '2024-01-01', '6 months');
 INSERT INTO invoices SELECT snowflake_boundary('2023-07-01');
 \set VERBOSITY sqlstate
-SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01', '-infinity');
 \set VERBOSITY default
 SELECT item FROM orders ORDER BY id;
-SELECT * FROM snowflake_drop_partitions('orders', '2023-07-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2023-07-01', '-infinity');
 DELETE FROM invoices;
 CREATE VIEW autumn AS SELECT * FROM orders_2023_07;
-SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01', '-infinity');
 \echo :SQLSTATE
 SELECT item FROM orders ORDER BY id;
-SELECT * FROM snowflake_detach_partitions('orders', '2024-01-01');
+SELECT * FROM snowflake_detach_partitions('orders', '2024-01-01', '-infinity');
 SELECT item FROM autumn;
 DROP TABLE orders_2023_07 CASCADE;
 
 -- a partition that is pending detach
 SELECT count(*) FROM snowflake_create_partitions('orders', '2023-01-01', '2024-01-01', '6 months');
 UPDATE pg_inherits SET inhdetachpending = true WHERE inhrelid = 'orders_2023_07'::regclass;    -- as a DETACH CONCURRENTLY that was cancelled
-SELECT * FROM snowflake_drop_partitions('orders', '2023-07-01');
-SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2023-07-01', '-infinity');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01', '-infinity');
 \echo :SQLSTATE
 ALTER TABLE orders DETACH PARTITION orders_2023_07 FINALIZE;
-SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01', '-infinity');
 
 -- owners, and members of their roles
 CREATE ROLE regress_snowflake_owner;
@@ -161,19 +181,19 @@ CREATE TABLE shop.orders (id bigint) PARTITION BY RANGE (id);
 GRANT ALL ON shop.orders TO regress_snowflake_other;
 SELECT count(*) FROM snowflake_create_partitions('shop.orders', '2023-11-01', '2024-02-01', '1 month');
 SET ROLE regress_snowflake_other;
-SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-01-01');
+SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-01-01', '-infinity');
 \echo :SQLSTATE
-SELECT * FROM snowflake_detach_partitions('shop.orders', '2024-01-01');
+SELECT * FROM snowflake_detach_partitions('shop.orders', '2024-01-01', '-infinity');
 SET ROLE regress_snowflake_member;
-SELECT * FROM snowflake_detach_partitions('shop.orders', '2023-12-01');
-SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-01-01');
+SELECT * FROM snowflake_detach_partitions('shop.orders', '2023-12-01', '-infinity');
+SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-01-01', '-infinity');
 -- of another role's partition, it can be detached, and not dropped
 RESET ROLE;
 ALTER TABLE shop.orders_2024_01 OWNER TO regress_snowflake_other;
 SET ROLE regress_snowflake_owner;
-SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-02-01');
+SELECT * FROM snowflake_drop_partitions('shop.orders', '2024-02-01', '-infinity');
 \echo :SQLSTATE
-SELECT * FROM snowflake_detach_partitions('shop.orders', '2024-02-01');
+SELECT * FROM snowflake_detach_partitions('shop.orders', '2024-02-01', '-infinity');
 RESET ROLE;
 
 -- errors
@@ -182,6 +202,7 @@ SELECT * FROM snowflake_drop_partitions(NULL, '2024-04-01');
 SELECT * FROM snowflake_drop_partitions('orders', NULL);
 SELECT * FROM snowflake_detach_partitions(NULL, '2024-04-01');
 SELECT * FROM snowflake_detach_partitions('orders', NULL);
+SELECT * FROM snowflake_drop_partitions('orders', '2024-04-01', NULL);
 SELECT * FROM snowflake_drop_partitions('orders', 'infinity');
 \echo :SQLSTATE
 SELECT * FROM snowflake_detach_partitions('orders', '-infinity');

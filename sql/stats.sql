@@ -14,7 +14,7 @@ SELECT generator,
        ahead BETWEEN '0' AND '10 ms' AS ahead,
        reserved_until > snowflake_timestamp(snowflake_currval()) AND reserved_until < now() + interval '10 s' AS reserved_until,
        floor < snowflake_timestamp(snowflake_currval()) AS floor,
-       reservation_writes >= 0 AND (reservation_writes = 0) = (reservation_write_time = 0) AS reservation_writes,
+       reservation_writes >= 0 AND (reservation_writes > 0 OR reservation_write_time = 0) AS reservation_writes,
        (SELECT exhausted_at FROM snowflake_layouts WHERE name = layout) = exhausted_at AS exhausted_at,
        stats_reset BETWEEN now() - interval '1 minute' AND now() AS stats_reset
 FROM pg_stat_snowflake WHERE generator = 'bigint' \gx

@@ -20,9 +20,8 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
-#include "utils/date.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
+#include "utils/guc_tables.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -121,6 +120,31 @@ sf_may_execute(Oid function)
 #define sf_lock_local_xid(lock)		((lock)->lxid)
 #endif
 
+/*
+ * Whether a setting has a value that is not of the server's configuration, or RESET would restore
+ * such a value.  From 17 on always false: nothing depends on it (state/settings_worker.c).
+ */
+static inline bool
+sf_is_set_for_session(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return false;
+#else
+	struct config_generic *setting = NULL;
+
+#if PG_VERSION_NUM >= 160000
+	setting = find_option(name, false, true, ERROR);
+#else
+	for (int i = 0; i < GetNumConfigOptions() && setting == NULL; i++)
+	{
+		if (strcmp(get_guc_variables()[i]->name, name) == 0)
+			setting = get_guc_variables()[i];
+	}
+#endif
+	return setting && (setting->source > PGC_S_ARGV || setting->reset_source > PGC_S_ARGV);
+#endif
+}
+
 /* Allocate the "extra" of a setting; NULL if memory is exhausted. */
 static inline void *
 sf_guc_malloc(size_t size)
@@ -185,45 +209,6 @@ sf_attach_tranche(int tranche, const char *name)
 	LWLockRegisterTranche(tranche, name);
 #endif
 }
-
-/* Whether a constant can be converted to timestamptz without an overflow. */
-#if PG_VERSION_NUM >= 190000
-static inline bool
-sf_date_fits(DateADT date)
-{
-	ErrorSaveContext overflow = {.type = T_ErrorSaveContext};
-
-	date2timestamptz_safe(date, (Node *) &overflow);
-	return !overflow.error_occurred;
-}
-
-static inline bool
-sf_timestamp_fits(Timestamp timestamp)
-{
-	ErrorSaveContext overflow = {.type = T_ErrorSaveContext};
-
-	timestamp2timestamptz_safe(timestamp, (Node *) &overflow);
-	return !overflow.error_occurred;
-}
-#else
-static inline bool
-sf_date_fits(DateADT date)
-{
-	int			overflow = 0;
-
-	date2timestamptz_opt_overflow(date, &overflow);
-	return overflow == 0;
-}
-
-static inline bool
-sf_timestamp_fits(Timestamp timestamp)
-{
-	int			overflow = 0;
-
-	timestamp2timestamptz_opt_overflow(timestamp, &overflow);
-	return overflow == 0;
-}
-#endif
 
 /* The planner hook of 19 also receives the state of EXPLAIN. */
 #if PG_VERSION_NUM >= 190000

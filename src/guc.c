@@ -121,7 +121,22 @@ assign_sno_sequence_range(const char *newval, void *extra)
 static void
 assign_max_ahead(int newval, void *extra)
 {
-	sf_shared_set_max_ahead(newval);
+	if (sf_shared_publishes())
+		sf_shared_set_max_ahead(sf_shared(), newval);
+}
+
+static void
+assign_max_clock_step(int newval, void *extra)
+{
+	if (sf_shared_publishes())
+		pg_atomic_write_u32(&sf_shared()->max_clock_step, (uint32) newval);
+}
+
+static void
+assign_sequence_jitter(int newval, void *extra)
+{
+	if (sf_shared_publishes())
+		pg_atomic_write_u32(&sf_shared()->sequence_jitter, (uint32) newval);
 }
 
 static void
@@ -165,6 +180,22 @@ check_configured(void)
 		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
 }
 
+/*
+ * Without the preload, before PostgreSQL 17, there is no shared memory, and IDs are decoded by the
+ * setting of the session.  PostgreSQL would reject a value of the session with a warning, and use
+ * the built-in default, which can be another layout than that of the server.
+ */
+static void
+check_layout_of_session(void)
+{
+	if (sf_is_set_for_session("snowflake.layout"))
+		ereport(ERROR,
+				errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
+				errmsg("parameter \"%s\" cannot be set for a session", "snowflake.layout"),
+				errdetail("It was set by SET, an option of the connection, ALTER ROLE or ALTER DATABASE.  All sessions of a server must use the same layout."),
+				errhint("Remove that setting.  Set \"snowflake.layout\" in the configuration of the server."));
+}
+
 /* What libpq reports of a connection string, without the newline at its end. */
 static const char *
 conninfo_error(const char *error)
@@ -182,6 +213,13 @@ check_registry(char **newval, void **extra, GucSource source)
 	GUC_check_errdetail("%s", conninfo_error(error));
 	free(error);
 	return false;
+}
+
+static void
+assign_registry(const char *newval, void *extra)
+{
+	if (sf_shared_publishes())
+		pg_atomic_write_u32(&sf_shared()->registry_is_set, newval[0] != '\0');
 }
 
 /*
@@ -219,16 +257,16 @@ warn_of_partition(int configured)
 }
 
 /*
- * At a reload the postmaster publishes the new number to all sessions.  It alone
- * warns if the number does not fit or has no effect, so that the log has one
- * warning.  The settings that the number must fit are fixed at that time.
+ * At a reload the postmaster, or the settings worker, publishes the new number to all sessions.  It
+ * alone warns if the number does not fit or has no effect, so that the log has one warning.  The
+ * settings that the number must fit are fixed at that time.
  */
 static void
 assign_machine_id(int newval, void *extra)
 {
 	int			pinned;
 
-	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_machine_id)
+	if (!sf_shared_publishes() || newval == sf_settings_machine_id)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
 	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
@@ -250,7 +288,7 @@ assign_machine_id(int newval, void *extra)
 static void
 assign_sno_partition(int newval, void *extra)
 {
-	if (IsUnderPostmaster || sf_shared() == NULL || newval == sf_settings_sno_partition)
+	if (!sf_shared_publishes() || newval == sf_settings_sno_partition)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) newval);
 	warn_of_partition(newval);
@@ -261,6 +299,7 @@ sf_guc_check(void)
 {
 	check_configured();
 	check_configured_registry();
+	check_layout_of_session();
 }
 
 static void
@@ -301,7 +340,7 @@ define_for_clock(void)
 							NULL, assign_max_ahead, NULL);
 	DefineCustomIntVariable("snowflake.max_wait",
 							"Sets the maximum time to wait for an ID.",
-							"A call waits for the clock, for a lock on the origin, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
+							"A call waits for the clock, for a reservation that is written to disk, for a lock on the origin, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
 							&sf_max_wait,
 							5000, -1, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
@@ -312,7 +351,7 @@ define_for_clock(void)
 							&sf_max_clock_step,
 							3600 * 1000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							NULL, assign_max_clock_step, NULL);
 }
 
 static void
@@ -324,7 +363,7 @@ define_others(void)
 							&sf_sequence_jitter,
 							0, 0, INT_MAX,
 							PGC_SIGHUP, 0,
-							NULL, NULL, NULL);
+							NULL, assign_sequence_jitter, NULL);
 	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
 							 "Sets whether the planner turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
 							 NULL,
@@ -343,7 +382,7 @@ define_for_registry(GucContext fixed)
 							   &sf_settings_registry,
 							   "",
 							   fixed, GUC_SUPERUSER_ONLY,
-							   check_registry, NULL, NULL);
+							   check_registry, assign_registry, NULL);
 	DefineCustomIntVariable("snowflake.registry_lease",
 							"Sets the length of the lease of a machine ID.",
 							"If the registry is unreachable, IDs are issued until the lease ends. 0 is an hour, or, if snowflake.machine_id is set, a minute or four times snowflake.max_ahead, whichever is longer.",

@@ -17,13 +17,14 @@
 	"Use the name of a layout in the view snowflake_layouts, or a definition such as " \
 	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
 
-extern int	sf_settings_machine_id; /* of this process, which can see a reload
-									 * late */
-extern int	sf_settings_sno_partition;	/* likewise */
-extern int	sf_max_ahead;		/* ms; callers use sf_generator_max_ahead() */
-extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
+/* Of this process: sessions use the published values (state/shared.h). */
+extern int	sf_settings_machine_id;
+extern int	sf_settings_sno_partition;
+extern int	sf_max_ahead;		/* ms */
 extern int	sf_max_clock_step;	/* ms; 0: no check */
 extern int	sf_sequence_jitter;
+
+extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
 extern bool sf_enable_timestamp_pushdown;
 
 extern char *sf_settings_registry;	/* connection string, empty for none */

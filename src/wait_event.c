@@ -10,9 +10,13 @@
 static const char *const names[] = {
 	[SF_WAIT_CLOCK] = "SnowflakeClock",
 	[SF_WAIT_ORIGIN] = "SnowflakeOrigin",
+	[SF_WAIT_RESERVATION] = "SnowflakeReservation",
+	[SF_WAIT_HORIZON] = "SnowflakeHorizon",
 	[SF_WAIT_LEASE] = "SnowflakeLease",
 	[SF_WAIT_REGISTRY] = "SnowflakeRegistry",
 	[SF_WAIT_REGISTRY_WORKER] = "SnowflakeRegistryWorker",
+	[SF_WAIT_SETTINGS] = "SnowflakeSettings",
+	[SF_WAIT_SETTINGS_WORKER] = "SnowflakeSettingsWorker",
 };
 
 uint32

@@ -12,11 +12,18 @@ typedef enum SfWaitEvent
 	SF_WAIT_CLOCK,				/* a session waits for the clock */
 	SF_WAIT_ORIGIN,				/* a session waits until another transaction
 								 * unlocks the origin */
+	SF_WAIT_RESERVATION,		/* a process waits until another one has
+								 * written a reservation */
+	SF_WAIT_HORIZON,			/* a session waits until another one has
+								 * computed the horizon */
 	SF_WAIT_LEASE,				/* a session waits for the lease of a machine
 								 * ID */
 	SF_WAIT_REGISTRY,			/* the registry worker waits for an answer */
 	SF_WAIT_REGISTRY_WORKER,	/* the registry worker waits until the next
 								 * attempt is due */
+	SF_WAIT_SETTINGS,			/* a session waits until the settings worker
+								 * has read the configuration */
+	SF_WAIT_SETTINGS_WORKER,	/* the settings worker waits for a reload */
 } SfWaitEvent;
 
 /* PostgreSQL's number of an event.  Before 17 all extensions have the same number. */

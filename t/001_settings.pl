@@ -37,6 +37,32 @@ LOAD 'snowflake';
 SELECT current_setting('snowflake.layout'), snowflake_timestamp(0)::date;
 SQL
 
+# A layout that is not of the configuration: IDs are not decoded in the default one.
+if ($needs_preload)
+{
+	$server->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'");
+	$server->reload;
+	my $refused = qr/parameter "snowflake.layout" cannot be set for a session/;
+	my $decode = 'SELECT snowflake_timestamp(0)::date';
+	fails_with($server, "SET snowflake.layout = 'discord'; $decode", '55P02', $refused, qr/DETAIL:  It was set by SET, an option of the connection, ALTER ROLE/);
+	for my $statement ('ALTER DATABASE postgres', 'ALTER ROLE ALL', 'ALTER ROLE app IN DATABASE postgres')
+	{
+		$server->safe_psql('postgres', "$statement SET snowflake.layout = 'discord'");
+		my (undef, undef, $errors) = $server->psql('postgres', $decode, extra_params => [ '-U', 'app' ]);
+		like($errors, $refused, "$statement SET snowflake.layout");
+		$server->safe_psql('postgres', "$statement RESET ALL");
+	}
+	{
+		local $ENV{PGOPTIONS} = '-c snowflake.layout=discord';
+		fails_with($server, $decode, '55P02', $refused);
+		fails_with($server, "SET snowflake.layout = 'sonyflake'; RESET snowflake.layout; $decode", '55P02', $refused);
+	}
+	$server->poll_query_until('postgres', $decode, '2014-09-01');
+	$server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
+	$server->reload;
+	$server->poll_query_until('postgres', $decode, '2010-11-04');
+}
+
 # A setting that had an invalid value before the library was loaded: once it is reset, the session
 # works like any other.
 for my $setting ('snowflake.layout', 'snowflake.sequence_range', 'snowflake.registry')
@@ -87,7 +113,7 @@ $server->append_conf('postgresql.conf', "snowflake.sno_sequence_range = ''");
 $server->start;
 fails_with($server, $nextval, '55000',
 	qr/"snowflake.machine_id" is not set/, qr/from 0 to 1023 in the layout "twitter"/,
-	qr/HINT:  Set "snowflake.machine_id" by ALTER SYSTEM .*Two servers with the same machine ID can issue the same IDs\./);
+	qr/HINT:  Set "snowflake.machine_id" in a configuration file outside of the data directory, .*  For a trial on a server without copies, ALTER SYSTEM is enough; .*  Two servers with the same machine ID can issue the same IDs\./);
 
 # Too large a machine ID: a warning at the reload, an error at use.
 my $log = -s $server->logfile;
@@ -145,9 +171,7 @@ wait_for_log($server, $log, qr/WARNING:  the new value of "snowflake.machine_id"
 $server->safe_psql('postgres', 'ALTER SYSTEM SET restart_after_crash = on');
 $server->safe_psql('postgres', 'SELECT sno_nextval()');
 $server->reload;
-kill 'KILL', children(postmaster($server), 'walwriter');
-wait_for_log($server, $log, qr/all server processes terminated; reinitializing/, 'the processes are restarted');
-wait_for_clients($server);
+ok(kill_process($server, children(postmaster($server), 'walwriter')), 'the processes are restarted');
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '1min'; SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())"),
 	'7|7', 'the crash of a process does not change the machine ID');
 $server->restart;

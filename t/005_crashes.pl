@@ -49,10 +49,12 @@ for my $round (1 .. $crashes)
 	{
 		my $victim = $server->safe_psql('postgres',
 			"SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1");
-		kill 'KILL', $victim || die 'no session to kill';
-		$_->{process}->finish for @running;
-		$clock->step(-rand(0.5));
-		wait_for_clients($server);
+		kill_process(
+			$server, $victim,
+			sub {
+				$_->{process}->finish for @running;
+				$clock->step(-rand(0.5));
+			}) or die 'no session to kill';
 	}
 	else
 	{

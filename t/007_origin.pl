@@ -93,7 +93,7 @@ for my $end ('ROLLBACK', 'COMMIT')
 	$session->{stdin} .= "DO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$; SELECT snowflake_nextval() > $last;\n";
 	$session->{run}->pump_nb;
 	ok($server->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), "a session waits for the one that drops the origin");
-	fails_with($server, $nextval, '55P03', qr/could not lock the origin of Snowflake IDs within 100 ms/, qr/DETAIL:  It is a replication origin, and another session /, qr/HINT:  Find the session in pg_locks/);
+	fails_with($server, $nextval, '55P03', qr/could not lock the origin of Snowflake IDs within 100 ms/, qr/DETAIL:  .* has dropped a subscription or a replication origin in a transaction that has not ended, or holds/, qr/HINT:  Find the session by the rows of pg_locks whose relation or classid is pg_replication_origin/);
 	$dropping->query($end);
 	is($session->query('SELECT 1'), $end eq 'ROLLBACK' ? "t\n1" : '1', "$end: it continues above its last ID, or fails");
 	log_matches($server, $from, qr/ERROR:  the origin of Snowflake IDs is missing/, 'dropped, it fails') if $end eq 'COMMIT';
@@ -233,13 +233,14 @@ $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 d
 fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The floor was set to 20.* by snowflake_set_floor\(\), and /,
 	qr/HINT:  Wait until then, or use snowflake_set_floor\(\) .* the same IDs are issued again\./);
 $server->restart;
-fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock was set back, or it was ahead.* use snowflake_set_floor\(\) to move the generator backward.* the same IDs are issued again\./);
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock is behind, was ahead .*, or a floor in the future was set before the last start\..* use snowflake_set_floor\(\) to move the generator backward.* the same IDs are issued again\./);
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now())");
 $server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '1 day')");
 fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait until then, or use sno_set_floor\(\)/);
 $server->safe_psql('postgres', "SELECT sno_set_floor(now())");
 is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval \'1 s\''), 't', 'the floor is back');
-fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/cannot move the floor of Snowflake IDs back to 20/, qr/DETAIL:  The generator is not ahead of this time/);
+fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/cannot move the floor of Snowflake IDs back to 20/,
+	qr/DETAIL:  The next ID has a later time, but by no more than the generator reserves/, qr/HINT:  If this is the present time, wait at most that long\.  Otherwise use an earlier time\./);
 fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
 fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
 

@@ -1,6 +1,6 @@
 # Existing tables: IDs for a million old rows, and a table that
 # becomes a partition, by the recipes that the documents print; and adopted tables
-# through dump and restore.
+# through dump and restore, with their retention.
 use strict;
 use warnings;
 
@@ -77,6 +77,7 @@ value(q{
 	CREATE TABLE visits (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, page text) PARTITION BY RANGE (id);
 	CREATE TABLE visits_old PARTITION OF visits FOR VALUES FROM (MINVALUE) TO (1000);
 	INSERT INTO visits (page) VALUES ('a'), ('b');
+	SELECT snowflake_create_partitions('visits', '2025-01-01', '2025-03-01', '1 month');
 	SELECT snowflake_create_partitions('visits', date_trunc('month', now()), now() + interval '2 months', '1 month');
 	SELECT snowflake_adopt('visits', 'id');
 	INSERT INTO visits (page) VALUES ('c'), ('d');
@@ -118,7 +119,31 @@ for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])
 			WHERE attname = 'id' AND pg_get_expr(adbin, adrelid) = 'snowflake_nextval()'}),
 		value("SELECT 2 + count(*), 0 FROM pg_inherits WHERE inhparent = 'visits'::regclass"),
 		"$name: and no sequences were restored");
+
+	# The statement of the job is not changed by the restore.
+	my ($status, $dropped, $notice) = $to->psql($database, "SET timezone = 'UTC'; SELECT * FROM snowflake_drop_partitions('visits', now() - interval '1 year', '2025-01-01')");
+	is($dropped, "public.visits_2025_01\npublic.visits_2025_02", "$name: retention drops the partitions of IDs");
+	like($notice, qr/NOTICE:  partitions of table public\.visits were kept.*"since": public\.visits_old\./s, "$name: and names the one of other keys");
+	is($to->safe_psql($database, "SELECT string_agg(page, '' ORDER BY id) FROM visits"), 'abcde', "$name: and all rows remain");
 }
+
+# In another layout IDs have other times, so nothing is dropped before the layout is known to be that
+# in which they were issued.
+my @drop = ($other, "SELECT snowflake_drop_partitions('visits', now(), '-infinity')", '55000');
+my $partitions = 'SELECT count(*) FROM pg_inherits';
+my $before = $other->safe_psql('postgres', $partitions);
+$other->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
+$other->restart;
+fails_with(@drop, qr/"snowflake.layout" does not match the layout of this cluster/,
+	qr/DETAIL:  Snowflake IDs are issued in the layout "epoch=2010-11-04.*", but the setting is "epoch=2015-01-01.*"\./);
+is($other->safe_psql('postgres', $partitions), $before, 'no partition was dropped in another layout');
+$other->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
+$other->restart;
+$other->safe_psql('postgres', q{SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint: %'});
+fails_with(@drop, qr/the origin of Snowflake IDs is missing/);
+is($other->safe_psql('postgres', $partitions), $before, 'nor while no layout is recorded');
+$other->safe_psql('postgres', 'SELECT snowflake_create_origin()');
+cmp_ok($other->safe_psql('postgres', "SELECT count(*) FROM snowflake_drop_partitions('clicks', now(), '-infinity')"), '==', 0, 'then the function works');
 
 # The statements that docs/partitions.md prints, in its order.
 $server->safe_psql('postgres', 'CREATE DATABASE shop');

@@ -103,7 +103,7 @@ is($server->safe_psql('postgres', <<'SQL'), "4\n2\nt", 'functions work among tra
 SET search_path = evil, public;
 CREATE TABLE public.events (id bigint) PARTITION BY RANGE (id);
 SELECT pg_catalog.count(*) FROM evil.snowflake_create_partitions('public.events', '2026-01-01', '2026-05-01', '1 month');
-SELECT pg_catalog.count(*) FROM evil.snowflake_drop_partitions('public.events', '2026-03-15');
+SELECT pg_catalog.count(*) FROM evil.snowflake_drop_partitions('public.events', '2026-03-15', '-infinity');
 CREATE TABLE public.old (id serial PRIMARY KEY);
 INSERT INTO public.old SELECT FROM pg_catalog.generate_series(1, 10);
 ALTER TABLE public.old ALTER id TYPE bigint;

@@ -106,8 +106,8 @@ for ([ 'clicks', 'bigint', 'snowflake_nextval' ], [ 'stops', 'snowflake.sno', 's
 			CREATE TABLE $table (id $type PRIMARY KEY DEFAULT snowflake.$generator(), page text) PARTITION BY RANGE (id);
 			SELECT snowflake.snowflake_create_partitions('$table', '2026-01-01', '2026-04-01', '1 month');
 			SELECT name FROM snowflake.snowflake_periods('2026-01-01', '2026-03-01', '1 month');
-			SELECT snowflake.snowflake_detach_partitions('$table', '2026-02-01');
-			SELECT snowflake.snowflake_drop_partitions('$table', '2026-03-01');
+			SELECT snowflake.snowflake_detach_partitions('$table', '2026-02-01', '-infinity');
+			SELECT snowflake.snowflake_drop_partitions('$table', '2026-03-01', '-infinity');
 			SELECT count(*) FROM snowflake.snowflake_create_partitions('$table', date_trunc('month', now()), now() + interval '1 s', '1 month');
 			INSERT INTO $table (page) VALUES ('a')}),
 		"${table}_2026_01\n${table}_2026_02\n${table}_2026_03\n2026_01\n2026_02\n${table}_2026_01\npublic.${table}_2026_02\n1", "partitions of $type");

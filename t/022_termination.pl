@@ -1,5 +1,6 @@
-# A session that is terminated returns what is reserved (019_stop.pl); here: without holding up others, and
-# without being held up itself.
+# A session that is terminated because the server is being stopped returns what is reserved
+# (019_stop.pl); here: without holding up others, and without being held up itself.  Any other
+# session that is terminated returns nothing.
 use strict;
 use warnings;
 
@@ -33,6 +34,17 @@ sub terminate
 
 	return $server->safe_psql('other', "SELECT pg_terminate_backend($pid, 20000)");
 }
+
+# A session that is terminated while the server runs returns nothing: without room for WAL that would
+# crash the server.
+my $before_stop = $server->background_psql('postgres');
+$before_stop->query($tick);
+my $kept = $server->safe_psql('postgres', $origin);
+is(terminate($before_stop->query('SELECT pg_backend_pid()')), 't', 'a session ends while the server runs');
+$before_stop->{run}->finish;
+is($server->safe_psql('postgres', $origin), $kept, 'it returns nothing');
+$clock->step(10);
+write_pid_file_status($server, 'stopping');
 
 # The tick is not lost: a role that terminates its own sessions must not hold up others.
 my $now = $clock->freeze;

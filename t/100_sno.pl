@@ -229,7 +229,8 @@ configure($pinned, 'snowflake.sno_partition', 8);
 is($pinned->safe_psql('postgres', 'SELECT sno_partition(sno_nextval())'), '5', 'and is fixed itself');
 log_matches($pinned, 0, qr/the new partition of type sno has no effect until the server is restarted\n.*DETAIL:  The configured partition is 8\.  IDs are still issued in partition 5, /, 'which the log tells');
 my $unset = snowflake_server('unset');
-fails_with($unset, 'SELECT sno_nextval()', '55000', qr/neither "snowflake.sno_partition" nor "snowflake.machine_id" is set/, qr/0 to 65535/);
+fails_with($unset, 'SELECT sno_nextval()', '55000', qr/neither "snowflake.sno_partition" nor "snowflake.machine_id" is set/, qr/0 to 65535/,
+	qr/HINT:  Set one of them in a configuration file outside of the data directory, /);
 configure($unset, 'snowflake.machine_id', 70000);
 fails_with($unset, 'SELECT sno_nextval()', '22023', qr/machine ID 70000 is too large for a partition/, qr/HINT:.*"snowflake.sno_partition"/);
 configure($unset, 'snowflake.sno_partition', 65535);

@@ -23,14 +23,10 @@ sub crash_process
 {
 	my ($crashed) = @_;
 	my $session = IPC::Run::start([ 'psql', '-XAtqd', $crashed->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
-	my $log = -s $crashed->logfile;
 	my $pid = wait_until(
 		sub { $crashed->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'") }) or die;
 
-	kill 'KILL', $pid;
-	$session->finish;
-	wait_for_log($crashed, $log, qr/all server processes terminated; reinitializing/, 'all processes are restarted');
-	wait_for_clients($crashed);
+	ok(kill_process($crashed, $pid, sub { $session->finish }), 'all processes are restarted');
 }
 
 # The state of a machine ID in the registry.
@@ -190,19 +186,23 @@ ok($fixed->poll_query_until('postgres', "SELECT lease_until BETWEEN now() + inte
 	'else for a minute');
 
 # A lease is valid when it is committed, not when the registry's answer is read.
-$registry->safe_psql('postgres', <<'SQL');
+# The message has a byte that is not valid in every encoding.
+$registry->safe_psql('postgres', q{CREATE DATABASE any_bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C'});
+$fleet->make_registry('any_bytes');
+$registry->safe_psql('any_bytes', <<'SQL');
 CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE E'not\n\tcommitted \xe9'; END $$;
 CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON snowflake_registry.machine DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();
 SQL
-my $uncommitted = $fleet->server('uncommitted');
+my $uncommitted = $fleet->server('uncommitted',
+	lines => [ "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=any_bytes'" ]);
 $fleet->wait_for_state($uncommitted, 'refused');
 is($fleet->leased($uncommitted, 'machine_id, lease_until, last_error'), '||not  committed ?', 'an answer whose commit fails is none, and its message is plain text');
 ok(!$fleet->issues($uncommitted), 'and no ID is issued');
 # An answer that is too late is ignored as well.
-$registry->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$');
+$registry->safe_psql('any_bytes', 'CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(8); RETURN NULL; END $$');
 ok($uncommitted->poll_query_until('postgres', "SELECT (registry_state, last_error) = ('unreachable', 'the registry did not answer in time') FROM pg_stat_snowflake LIMIT 1"),
 	'an answer that is late');
-$registry->safe_psql('postgres', 'DROP FUNCTION fail() CASCADE');
+$registry->safe_psql('any_bytes', 'DROP FUNCTION fail() CASCADE');
 $fleet->begins_to_issue($uncommitted, 'one that is committed is one');
 
 # A session waits for the first answer, at most for snowflake.max_wait.  The registry accepts no
@@ -222,8 +222,11 @@ $first->stop;
 
 # As docs/scale-out.md says: a role that can only lease.
 $registry->safe_psql('postgres', 'CREATE DATABASE documented');
-my ($recipe) = slurp_file("$FindBin::RealBin/../docs/scale-out.md") =~ /^```sql\n(CREATE EXTENSION.*?)^```/ms;
+my $page = slurp_file("$FindBin::RealBin/../docs/scale-out.md");
+my ($recipe) = $page =~ /^```sql\n(CREATE EXTENSION.*?)^```/ms;
 $registry->safe_psql('documented', $recipe);
+like($page, qr/^## Setting up a registry\n\n[^\n]*set by hand/m, 'the page begins with the warning about numbers set by hand');
+like($registry->safe_psql('documented', q{SELECT obj_description('snowflake_registry.declare_first()'::regprocedure)}), qr/no server has a number set by hand/, 'which the comment of the function has as well');
 my $documented = $fleet->server('documented', lines => [
 		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=documented user=snowflake_server'",
 		'snowflake.registry_lease = 0' ]);
@@ -233,6 +236,21 @@ is($registry->safe_psql('documented', "SELECT state FROM snowflake_registry.mach
 is($documented->safe_psql('postgres', "SELECT lease_until > now() + interval '59 minutes' FROM pg_stat_snowflake LIMIT 1"), 't', 'for an hour, by default');
 fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
 $documented->stop;
+
+# As the same page says: a number that was set by hand is fixed before any server uses the registry.
+my $hand = $fleet->server('hand', lines => [ "snowflake.registry = ''", 'snowflake.machine_id = 0' ]);
+ok($fleet->issues($hand), 'a server whose number was set by hand issues IDs');
+$registry->safe_psql('postgres', 'CREATE DATABASE by_hand');
+$registry->safe_psql('by_hand', 'CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.set_fixed(0); SELECT snowflake_registry.declare_first()');
+my $by_hand = "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=by_hand'";
+my $beside = $fleet->server('beside', lines => [$by_hand]);
+$fleet->begins_to_issue($beside, 'a server that leases any number issues IDs beside it');
+is($fleet->machine_id($beside), '1', 'with another number');
+$hand->append_conf('postgresql.conf', $by_hand);
+$hand->restart;
+$fleet->begins_to_issue($hand, 'the first server leases its own number');
+is($fleet->machine_id($hand), '0', 'which no other server was granted');
+$_->stop for $hand, $beside;
 
 # A new registry that was not declared the first one.
 $registry->safe_psql('postgres', 'CREATE DATABASE undeclared');

@@ -86,6 +86,26 @@ my $asked = $door->accept;
 }
 close $_ for $asked, $door;
 
+# A lease that ends while the request of its renewal hangs is not shown as held, and the errors of
+# calls do not fill the log.
+my $hanging = PostgreSQL::Test::Utils::tempdir_short();
+my $hung = $fleet->server('hung', lines => [ hosts('connect_timeout=600', $hanging, $registry->host) ]);
+$fleet->begins_to_issue($hung, 'a server with a short lease issues IDs');
+$door = listen_at($hanging);
+$asked = $door->accept;
+$hung->poll_query_until('postgres', 'SELECT lease_until < clock_timestamp() FROM pg_stat_snowflake LIMIT 1');
+is($fleet->leased($hung, 'registry_state, last_error'), 'expired|', 'a lease that has ended is not held');
+$log = -s $hung->logfile;
+fails_with($hung, "SET snowflake.max_wait = '10ms'; $nextval", '55000', qr/could not generate a Snowflake ID after the end of the lease/,
+	qr/DETAIL:  The lease of machine ID \d+ ended at 20\d\d-.* and was not renewed\./, qr/HINT:  Check "snowflake\.registry", and the network and the name service/);
+my (undef, undef, $failures) = $hung->psql('postgres', "SET snowflake.max_wait = 0;\n" . "$nextval;\n" x 200, on_error_stop => 0);
+is(scalar(() = $failures =~ /ERROR:/g), 200, 'each of 200 calls has an error');
+my $logged = () = substr(slurp_file($hung->logfile), $log) =~ /ERROR:  could not generate/g;
+ok($logged >= 1 && $logged <= 3, "which the log has once a minute: $logged times");
+close $_ for $asked, $door;
+$fleet->begins_to_issue($hung, 'and when the request has failed, the next host is asked');
+$hung->stop;
+
 # Failing calls make the server ask again once a second, even if it has not reached the registry for
 # a long time.  Otherwise, twelve attempts would take more than four minutes.
 my $away = PostgreSQL::Test::Utils::tempdir_short();

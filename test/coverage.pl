@@ -1,7 +1,7 @@
 # Prints the results of lcov: coverage.pl DATA DIRECTORY REASONS
 #
 # REASONS has a line "file: text of a line :: reason" for each line that no test executes; the
-# text is that of the line, without the white space around it.
+# text is that of the line, without the white space around it, or "*" for all lines of the file.
 use strict;
 use warnings;
 
@@ -33,7 +33,7 @@ while (<$found>)
 			next;
 		}
 		my $line = $text[ $number - 1 ] =~ s/^\s+|\s+$//gr;
-		push @missed, sprintf("%s:%d: %s\n    %s", $file, $number, $line, $reason{"$file: $line"} // 'NO REASON IS KNOWN');
+		push @missed, sprintf("%s:%d: %s\n    %s", $file, $number, $line, $reason{"$file: $line"} // $reason{"$file: *"} // 'NO REASON IS KNOWN');
 	}
 }
 

@@ -9,7 +9,7 @@ import { DataTypes, Sequelize } from "sequelize";
 
 const statements = [];
 const sequelize = new Sequelize({
-  dialect: "postgres", host: process.env.PGHOST, username: process.env.PGUSER, database: process.env.PGDATABASE,
+  dialect: "postgres", host: process.env.PGHOST, port: process.env.PGPORT, username: process.env.PGUSER, database: process.env.PGDATABASE,
   logging: (statement) => statements.push(statement),
 });
 const define = (name, id) => sequelize.define(name, { id, item: DataTypes.TEXT }, { tableName: "orders", timestamps: false });

@@ -20,6 +20,8 @@
 
 #include <stdint.h>
 
+#define SF_LEAST_INTERVAL	100 /* ms between attempts, whatever the registry
+								 * answers */
 #define SF_FIRST_RETRY		250 /* ms; doubled with each failure */
 #define SF_LAST_RETRY		60000	/* ms; but at most an eighth of a lease */
 #define SF_REQUESTED_RETRY	1000	/* ms, at most, while calls fail because

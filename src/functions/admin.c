@@ -2,7 +2,8 @@
  * admin.c
  *	  SQL functions for administrators: accept a clock, a layout or a registry, set the floor.
  *
- * By default only superusers may call these functions.  Each call is logged.
+ * By default only superusers may call these functions, except snowflake_check_layout(), which
+ * changes nothing.  Each other call is logged.
  */
 #include "postgres.h"
 
@@ -22,6 +23,7 @@
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
 PG_FUNCTION_INFO_V1(snowflake_accept_registry);
+PG_FUNCTION_INFO_V1(snowflake_check_layout);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
 PG_FUNCTION_INFO_V1(sno_set_floor);
 
@@ -36,6 +38,13 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
 					   sf_layout_in_force_text()),
 				before ? errdetail("The previous layout was \"%s\".", before) : 0);
+	PG_RETURN_VOID();
+}
+
+Datum
+snowflake_check_layout(PG_FUNCTION_ARGS)
+{
+	sf_origin_check_layout(sf_layout_in_force());
 	PG_RETURN_VOID();
 }
 
@@ -123,8 +132,8 @@ report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz i
 					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					errmsg("cannot move the floor of %s IDs back to %s",
 						   sf_generator_name(generator), timestamptz_to_str(instant)),
-					errdetail("The generator is not ahead of this time by more than the time that it reserves, which is one second or two ticks."),
-					errhint("Wait until the clock has reached the generator."));
+					errdetail("The next ID has a later time, but by no more than the generator reserves, which is one second, or two ticks if these are longer."),
+					errhint("If this is the present time, wait at most that long.  Otherwise use an earlier time.  If IDs with later times than the new floor exist, the same IDs are issued again."));
 			break;
 		case SF_FLOOR_BEFORE_LEASE:
 			ereport(ERROR,

@@ -7,23 +7,24 @@
 #include "utils/builtins.h"
 
 #include "compat.h"
+#include "functions/call_site.h"
 #include "functions/layout_argument.h"
 #include "settings.h"
 #include "state/shared.h"
 
-/* The last layout argument of a call site, parsed; kept in fn_extra. */
-typedef struct LayoutCache
+/* The last layout argument of a call site, parsed. */
+typedef struct SfLayoutCache
 {
 	SfLayout	layout;
 	Size		length;
 	char		text[FLEXIBLE_ARRAY_MEMBER];
-} LayoutCache;
+}			SfLayoutCache;
 
-static LayoutCache *
+static SfLayoutCache *
 parse_layout(FmgrInfo *flinfo, text * argument)
 {
 	Size		length = VARSIZE_ANY_EXHDR(argument);
-	LayoutCache *cache;
+	SfLayoutCache *cache;
 	SfLayout	layout;
 	SfParseError error;
 	char	   *string = text_to_cstring(argument);
@@ -36,7 +37,7 @@ parse_layout(FmgrInfo *flinfo, text * argument)
 				errhint("%s", SF_LAYOUT_HINT));
 	pfree(string);
 
-	cache = MemoryContextAlloc(flinfo->fn_mcxt, offsetof(LayoutCache, text) + length);
+	cache = MemoryContextAlloc(flinfo->fn_mcxt, offsetof(SfLayoutCache, text) + length);
 	cache->layout = layout;
 	cache->length = length;
 	memcpy(cache->text, VARDATA_ANY(argument), length);
@@ -46,20 +47,23 @@ parse_layout(FmgrInfo *flinfo, text * argument)
 const SfLayout *
 sf_layout_argument(FunctionCallInfo fcinfo, int argno)
 {
-	LayoutCache *cache = fcinfo->flinfo->fn_extra;
+	SfCallSite *site;
+	SfLayoutCache *cache;
 	text	   *argument;
 
 	if (PG_NARGS() <= argno)
 		return sf_layout_in_force();
+	site = sf_call_site(fcinfo);
+	cache = site->layout;
 	argument = PG_GETARG_TEXT_PP(argno);
 	if (cache == NULL ||
 		cache->length != VARSIZE_ANY_EXHDR(argument) ||
 		memcmp(cache->text, VARDATA_ANY(argument), cache->length) != 0)
 	{
-		LayoutCache *old = cache;
+		SfLayoutCache *old = cache;
 
 		cache = parse_layout(fcinfo->flinfo, argument);
-		fcinfo->flinfo->fn_extra = cache;
+		site->layout = cache;
 		if (old)
 			pfree(old);
 	}

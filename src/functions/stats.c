@@ -80,7 +80,7 @@ add_machine_id(StatRow *row, SfGenerator *generator)
 static void
 add_position(StatRow *row, SfGenerator *generator)
 {
-	TimestampTz reserved_until;
+	uint64		reserved_until;
 	int64		ahead;
 
 	if (pg_atomic_read_u32(&generator->origin) == 0)
@@ -92,9 +92,12 @@ add_position(StatRow *row, SfGenerator *generator)
 	}
 	pg_read_barrier();			/* the position was written before the origin */
 	ahead = sf_generator_time(generator, sf_generator_position(generator)) - GetCurrentTimestamp();
-	reserved_until = sf_generator_time(generator, pg_atomic_read_u64(&generator->reserved_until));
+	reserved_until = pg_atomic_read_u64(&generator->reserved_until);
 	add(row, sf_interval(Max(ahead, 0)));
-	add(row, TimestampTzGetDatum(reserved_until));
+	if (reserved_until == 0)
+		add_null(row);			/* the generator changes, or has no lease */
+	else
+		add(row, TimestampTzGetDatum(sf_generator_time(generator, reserved_until)));
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->floor)));
 }
 

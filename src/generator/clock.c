@@ -12,7 +12,7 @@
  * that a clock may return to its previous time.
  *
  * A jump that moves the generator no further than max_clock_step is harmless, however
- * far the clock jumped.  If the clock, without the jump, would be behind the reservation by more
+ * far the clock jumped.  If the clock, without the jump, would be behind the generator by more
  * than max_clock_step, it was wrong before the jump: so a clock that was behind when the server
  * started may be corrected.
  *
@@ -37,7 +37,6 @@
 #include "core/instant.h"
 #include "generator/clock.h"
 #include "log_limit.h"
-#include "settings.h"
 #include "state/shared.h"
 
 /* The least increase of the difference that is written to shared memory. */
@@ -46,22 +45,28 @@
 /* The least increase of the latest reading that is written to shared memory. */
 #define LATEST_GRAIN	1000	/* us */
 
+/* In ms; 0: no check.  The server's value, not that of the session. */
+static int64
+max_clock_step(void)
+{
+	return pg_atomic_read_u32(&sf_shared_required()->max_clock_step);
+}
+
 static bool
 is_too_far(int64 distance)
 {
-	return distance > (int64) sf_max_clock_step * 1000;
+	return distance > max_clock_step() * 1000;
 }
 
-/* The time up to which the server has reserved, in either phase. */
+/* The time up to which the server has issued IDs, in either phase. */
 static TimestampTz
 generator_end(SfGenerator *generator)
 {
 	TimestampTz safe = sf_layout_tick_start(&generator->layout,
 											pg_atomic_read_u64(&generator->wall_safe));
-	TimestampTz reserved = sf_generator_time(generator,
-											 pg_atomic_read_u64(&generator->reserved_until));
+	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
 
-	return Max(reserved, safe);
+	return Max(next, safe);
 }
 
 static void
@@ -69,13 +74,16 @@ report_jump(int64 jump)
 {
 	char		jump_text[SF_INSTANT_TEXT_SIZE];
 	char		step_text[SF_INSTANT_TEXT_SIZE];
+	char		excess_text[SF_INSTANT_TEXT_SIZE];
+	int64		step = max_clock_step() * 1000;
 
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the clock of this server has jumped forward by %s",
 				   sf_duration_describe(jump, jump_text)),
-			errdetail("No ID is issued after a jump of more than \"snowflake.max_clock_step\", which is %s.",
-					  sf_duration_describe((int64) sf_max_clock_step * 1000, step_text)),
+			errdetail("The jump is %s longer than \"snowflake.max_clock_step\", which is %s.  The times of new IDs would jump by more than this limit.",
+					  sf_duration_describe(jump - step, excess_text),
+					  sf_duration_describe(step, step_text)),
 			errhint("Correct the clock.  If it is correct, for example after a pause of a virtual machine, use snowflake_accept_clock().  If a wrong clock is accepted, all later IDs have times after its time."));
 }
 
@@ -132,7 +140,7 @@ check_jump(SfGenerator *generator, TimestampTz now)
 
 		if (jump <= WORTH_KEEPING)
 			return;
-		if (sf_max_clock_step > 0 && is_too_far(jump))
+		if (max_clock_step() > 0 && is_too_far(jump))
 		{
 			TimestampTz end = generator_end(generator);
 

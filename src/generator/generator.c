@@ -28,12 +28,11 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "replication/walsender.h"
 #include "storage/ipc.h"
-#include "storage/pmsignal.h"
 #include "utils/timestamp.h"
 
 #include "state/horizon.h"
@@ -45,6 +44,7 @@
 #include "generator/generator.h"
 #include "generator/machine_id.h"
 #include "generator/overflow.h"
+#include "generator/session_end.h"
 #include "settings.h"
 #include "state/shared.h"
 #include "generator/wait.h"
@@ -146,28 +146,7 @@ end_transaction(XactEvent event, void *argument)
 	}
 }
 
-/*
- * The session ends.  If it is terminated, as all sessions are when the server is stopped, it
- * returns the reservation, in a transaction of its own.  Sessions that disconnect leave the
- * reservation to others, since each return would cost a flush of WAL.
- *
- * A walsender can end after the checkpoint of the stop, when no WAL may be written.  Without a
- * postmaster nothing ends a wait for a process that was killed.
- */
-static void
-end_session(int code, Datum argument)
-{
-	SfShared   *shared = sf_shared();
-
-	if (code == 0 || shared == NULL || am_walsender || !PostmasterIsAlive())
-		return;
-	AbortOutOfAnyTransaction();
-	StartTransactionCommand();
-	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
-		sf_change_return(&shared->generators[kind]);
-	CommitTransactionCommand();
-}
-
+/* The flag is set last, since each registration can fail. */
 static void
 register_callbacks(void)
 {
@@ -175,9 +154,9 @@ register_callbacks(void)
 
 	if (registered)
 		return;
-	registered = true;
 	RegisterXactCallback(end_transaction, NULL);
-	before_shmem_exit(end_session, (Datum) 0);
+	before_shmem_exit(sf_session_end, (Datum) 0);
+	registered = true;
 }
 
 /* The size of the batch to request, which depends on how the last one was used. */
@@ -272,6 +251,23 @@ report_exhausted(const SfGenerator *generator)
 			errhint("Check the clock of this server.  If it is correct, change \"snowflake.layout\".  IDs of two layouts can be equal, and do not sort by time."));
 }
 
+/* Wait until a step that another process prevents can be tried again. */
+static void
+wait_for(SfObstacle obstacle, SfGenerator *generator, SfWait *wait)
+{
+	switch (obstacle)
+	{
+		case SF_OBSTACLE_NONE:
+			break;
+		case SF_OBSTACLE_ORIGIN:
+			sf_wait_for_origin(generator, wait);
+			break;
+		case SF_OBSTACLE_WRITER:
+			sf_wait_for_writer(generator, wait);
+			break;
+	}
+}
+
 /*
  * The next free tick is not allowed yet: wait for it, unless the clock is behind and
  * the generator can change its phase.  The clock is read again, after the cursor:
@@ -297,22 +293,15 @@ wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *stat
 			sf_wait_for_clock(generator, wait, Min(allowed, safe));
 			break;
 		case SF_STEP_BACK_CHANGE:
-			if (!sf_change_phase(generator, state->cursor))
-				sf_wait_for_origin(generator, wait);
+			wait_for(sf_change_phase(generator, state->cursor), generator, wait);
 			break;
 	}
 }
 
-typedef enum ReadResult
-{
-	STATE_READ,
-	NO_MACHINE_ID,				/* none is leased yet */
-	ORIGIN_LOCKED,				/* the generator cannot be opened now */
-} ReadResult;
-
 /*
- * Read the state of the generator, and open it if that has not been done.  The generation is
- * read first and reserved_until last (invariant 4).
+ * Read the state of the generator, and open it if that has not been done.  If that cannot be done
+ * now, wait a moment and return false.  The generation is read first and reserved_until last
+ * (invariant 4).
  *
  * A change writes the generation after everything except reserved_until, and a reserved_until of 0
  * before everything.  The first barrier pairs with the addition to the generation: if the
@@ -320,32 +309,41 @@ typedef enum ReadResult
  * in sf_stop_issuing: if cursor or machine ID is the new one, reserved_until is not the old one.
  * Each is in a litmus test, see test/model/litmus.
  */
-static ReadResult
-read_state(SfShared *shared, SfGenerator *generator, StateRead *state)
+static SF_HOT bool
+read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
 {
+	SfObstacle	obstacle;
+
 	state->generation = pg_atomic_read_u32(&generator->generation);
 	pg_read_barrier();
 	state->machine_id = sf_machine_id(shared, generator->kind);
 	if (state->machine_id == SF_MACHINE_ID_NOT_PINNED)
-		return NO_MACHINE_ID;
-	if (!sf_generator_open(generator))
-		return ORIGIN_LOCKED;
+	{
+		sf_wait_for_lease(shared, generator, wait);
+		return false;
+	}
+	obstacle = sf_generator_open(generator);
+	if (unlikely(obstacle != SF_OBSTACLE_NONE))
+	{
+		wait_for(obstacle, generator, wait);
+		return false;
+	}
 	state->cursor = pg_atomic_read_u64(&generator->cursor);
 	if (state->cursor == SF_CURSOR_CLOSED)
 		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
 	pg_read_barrier();
 	state->reserved_until = pg_atomic_read_u64(&generator->reserved_until);
-	return STATE_READ;
+	return true;
 }
 
 static void
-set_terms(SfBatchTerms *terms, const StateRead *state, TimestampTz now)
+set_terms(SfBatchTerms *terms, const StateRead *state, uint32 jitter, TimestampTz now)
 {
 	terms->reserved_until = state->reserved_until;
 	terms->now_tick = sf_layout_tick_floor(terms->layout, now);
 	terms->last_allowed_tick = sf_layout_tick_floor(terms->layout, now + state->allowance);
-	if (sf_sequence_jitter > 0)
-		terms->jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state, 0, sf_sequence_jitter);
+	if (jitter > 0)
+		terms->jitter = (uint32) pg_prng_uint64_range(&pg_global_prng_state, 0, jitter);
 }
 
 /*
@@ -388,22 +386,34 @@ publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *
 	return false;
 }
 
-/* Read the state, or wait a moment if it cannot be read yet. */
-static SF_HOT bool
-read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
+static void
+check_may_issue(SfGeneratorKind kind)
 {
-	switch (read_state(shared, generator, state))
-	{
-		case STATE_READ:
-			return true;
-		case NO_MACHINE_ID:
-			sf_wait_for_lease(shared, generator, wait);
-			break;
-		case ORIGIN_LOCKED:
-			sf_wait_for_origin(generator, wait);
-			break;
-	}
-	return false;
+	const char *function = kind == SF_GENERATOR_SNO ? "sno_nextval()" : "snowflake_nextval()";
+
+	PreventCommandDuringRecovery(function);
+	if (IsParallelWorker())
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				errmsg("cannot execute %s during a parallel operation", function));
+}
+
+/*
+ * The reservation ends before the batch: extend it.  If the flush takes longer than the time that
+ * is reserved, the extension has passed when it is published, and the caller extends it again, for
+ * longer.  snowflake.max_wait limits the time of all these attempts.
+ */
+static void
+extend_or_wait(SfGenerator *generator, SfWait *wait, uint64 reserved_until, TimestampTz now)
+{
+	uint64		extended;
+
+	sf_wait_begin(wait);
+	wait_for(sf_reservation_extend(generator, reserved_until, now), generator, wait);
+	extended = pg_atomic_read_u64(&generator->reserved_until);
+	if (extended > reserved_until &&
+		extended <= sf_position_at(&generator->layout, GetCurrentTimestamp()))
+		sf_wait_limit(generator, wait);
 }
 
 static SF_HOT void
@@ -416,8 +426,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	SfBatchTerms terms = {.layout = &generator->layout};
 	uint32		failed = 0;
 
-	PreventCommandDuringRecovery(kind == SF_GENERATOR_SNO ?
-								 "sno_nextval()" : "snowflake_nextval()");
+	check_may_issue(kind);
 	register_callbacks();
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_generator_last_tick(generator);
@@ -440,7 +449,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 			now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
 		state.allowance = sf_wait_allowance(generator, &wait, now);
-		set_terms(&terms, &state, now);
+		set_terms(&terms, &state, pg_atomic_read_u32(&shared->sequence_jitter), now);
 
 		switch (sf_batch_next(&terms, sf_generator_position_of(generator, state.cursor), &batch))
 		{
@@ -453,7 +462,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 				hold_batch(held, generator, &state, &batch, terms.size);
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);
-				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until) ||
+				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until,
+										   pg_atomic_read_u32(&generator->write_time)) ||
 					sf_generator_doubts_origin(generator))
 					sf_reservation_extend_early(generator, terms.reserved_until, now);
 				return;
@@ -463,8 +473,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 			case SF_BATCH_NOT_RESERVED:
 				if (sf_generator_is_past_lease(generator, batch.tick))
 					sf_wait_for_lease(shared, generator, &wait);
-				else if (!sf_reservation_extend(generator, terms.reserved_until, now))
-					sf_wait_for_origin(generator, &wait);
+				else
+					extend_or_wait(generator, &wait, terms.reserved_until, now);
 				break;
 			case SF_BATCH_EXHAUSTED:
 				if (sf_judge_clock(generator, state.cursor, now) == SF_STEP_BACK_NONE)
@@ -480,16 +490,17 @@ sf_await_open(SfShared *shared, SfGeneratorKind kind)
 {
 	SfGenerator *generator = &shared->generators[kind];
 	SfWait		wait = {0};
-	StateRead	state;
+	SfObstacle	obstacle;
+	TimestampTz now;
 
-	while (!read_or_wait(shared, generator, &wait, &state))
-		CHECK_FOR_INTERRUPTS();
-	if (state.reserved_until == 0)
+	while ((obstacle = sf_generator_open(generator)) != SF_OBSTACLE_NONE)
+		wait_for(obstacle, generator, &wait);
+	if (pg_atomic_read_u64(&generator->reserved_until) == 0 &&
+		pg_atomic_read_u64(&generator->lease_end) != 0)
 	{
-		TimestampTz now = GetCurrentTimestamp();
-
+		now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
-		(void) sf_reservation_extend(generator, state.reserved_until, now);
+		(void) sf_reservation_extend(generator, 0, now);
 	}
 	return generator;
 }

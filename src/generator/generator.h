@@ -14,10 +14,11 @@
  * The next ID of this session, greater than all its previous ones and different from all others of
  * this server.
  *
- * May wait for the clock.  Raises object_not_in_prerequisite_state (not
- * preloaded, no machine ID set or leased, no origin for the layout, a clock that
- * has jumped), invalid_parameter_value (settings that are inconsistent), read_only_sql_transaction
- * (server in recovery), configuration_limit_exceeded (waited for the clock for snowflake.max_wait,
+ * May wait for the clock, and for a reservation to be written.  Raises
+ * object_not_in_prerequisite_state (not preloaded, no machine ID set or leased, no origin for the
+ * layout, a clock that has jumped), invalid_parameter_value (settings that are inconsistent),
+ * read_only_sql_transaction (server in recovery), invalid_transaction_state (parallel worker),
+ * configuration_limit_exceeded (waited for the clock or for a reservation for snowflake.max_wait,
  * or no slot for the origin), lock_not_available (waited for a locked origin for
  * snowflake.max_wait), object_in_use (a session has acquired the origin) and
  * sequence_generator_limit_exceeded (end of the timestamp's bits).
@@ -39,10 +40,10 @@ extern bool sf_last_id(int64 *id);
 extern void sf_forget_last_id(void);
 
 /*
- * Return the generator after it was opened, so that it has a cursor.  After another lease has
- * begun, its reservation is extended, if that can be done at once.  Waits and raises errors as
- * sf_next_id does, but does not wait for the clock to reach a tick.  The server must not be in
- * recovery.
+ * Return the generator after it was opened, so that it has a cursor.  This needs no machine ID.
+ * After another lease has begun, its reservation is extended, if that can be done at once.  Waits
+ * and raises errors as sf_next_id does, but does not wait for a lease, nor for the clock to reach a
+ * tick.  The server must not be in recovery.
  */
 extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
 

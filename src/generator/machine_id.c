@@ -27,23 +27,35 @@ sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind)
 	return pinned == SF_MACHINE_ID_NOT_PINNED ? SF_MACHINE_ID_UNSET : (int) pinned;
 }
 
-/*
- * The configured number: the postmaster's value, or, if the library was not preloaded and the
- * postmaster has no value, the value of this session, which comes from the configuration file at
- * the time at which its statement began.
- */
 int
 sf_configured_machine_id(SfShared *shared)
 {
-	return shared->preloaded ?
-		(int) pg_atomic_read_u32(&shared->configured_machine_id) : sf_settings_machine_id;
+	return (int) pg_atomic_read_u32(&shared->configured_machine_id);
 }
 
 static int
 partition_setting(SfShared *shared)
 {
-	return shared->preloaded ?
-		(int) pg_atomic_read_u32(&shared->configured_sno_partition) : sf_settings_sno_partition;
+	return (int) pg_atomic_read_u32(&shared->configured_sno_partition);
+}
+
+/*
+ * The postmaster publishes a new value before sessions see it.  The settings worker, without the
+ * preload, can see a reload after a session, which would then fix an earlier number.  A value of
+ * this session that is not the default is that of a configuration, earlier or later.
+ */
+static void
+await_reload(SfShared *shared)
+{
+	if (shared->preloaded)
+		return;
+	if (sf_settings_machine_id != SF_MACHINE_ID_UNSET)
+		sf_settings_worker_await_value(&shared->settings_worker, &shared->configured_machine_id,
+									   sf_settings_machine_id);
+	if (sf_settings_sno_partition != SF_MACHINE_ID_UNSET)
+		sf_settings_worker_await_value(&shared->settings_worker,
+									   &shared->configured_sno_partition,
+									   sf_settings_sno_partition);
 }
 
 static void
@@ -55,7 +67,7 @@ report_unset(const SfGenerator *generator)
 			errdetail("Each server that issues Snowflake IDs needs a different machine ID, from 0 to %lld in the layout \"%s\".",
 					  (long long) sf_field_max(generator->layout.machine_bits),
 					  generator->layout_text),
-			errhint("Set \"snowflake.machine_id\" by ALTER SYSTEM or in the configuration file, and reload the configuration.  Two servers with the same machine ID can issue the same IDs."));
+			errhint("Set \"snowflake.machine_id\" in a configuration file outside of the data directory, and reload the configuration.  For a trial on a server without copies, ALTER SYSTEM is enough; base backups and pg_rewind copy its settings.  Two servers with the same machine ID can issue the same IDs."));
 }
 
 /*
@@ -78,8 +90,11 @@ static uint32
 bigint_machine_id(SfShared *shared)
 {
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
-	int			configured = sf_configured_machine_id(shared);
+	int			configured;
 
+	if (generator->layout.machine_bits > 0)
+		await_reload(shared);
+	configured = sf_configured_machine_id(shared);
 	sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 					configured, ERROR);
 	if (generator->leased)
@@ -116,7 +131,7 @@ configured_sno_partition(SfShared *shared)
 				errmsg("neither \"snowflake.sno_partition\" nor \"snowflake.machine_id\" is set"),
 				errdetail("Each server that issues IDs of type sno needs a different partition, from 0 to %d.",
 						  PG_UINT16_MAX),
-				errhint("Set one of them by ALTER SYSTEM or in the configuration file, and reload the configuration.  Two servers with the same partition can issue the same IDs."));
+				errhint("Set one of them in a configuration file outside of the data directory, and reload the configuration.  For a trial on a server without copies, ALTER SYSTEM is enough; base backups and pg_rewind copy its settings.  Two servers with the same partition can issue the same IDs."));
 	if (partition > PG_UINT16_MAX)
 		report_no_partition(partition, "Set \"snowflake.sno_partition\" to a number that no other server has.  Two servers with the same partition can issue the same IDs.");
 	return (uint32) partition;
@@ -143,6 +158,7 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 static uint32
 sno_partition(SfShared *shared)
 {
+	await_reload(shared);
 	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared));
 }
 

@@ -1,6 +1,6 @@
 /*
  * wait.c
- *	  Waits for the clock, for a locked origin, and for the registry.
+ *	  Waits for the clock, for a reservation, for a locked origin, and for the registry.
  *
  * The length of a wait is measured by a stopwatch (clocks.h).  The wait ends at an instant of the
  * wall clock, which may be set meanwhile.  So a wait is divided into slices, and the caller reads
@@ -23,6 +23,10 @@
  * waited; among these, a session that has lost once wakes in time.  No ID is lost by this, since
  * that half is still ahead of the clock.  If a session ends with an error, its yield_until expires.
  * With a max_ahead of 0 there are no halves.
+ *
+ * A session that waits for another one to write the reservation waits for at least SHORT_WRITE,
+ * even with a max_wait of 0: on most disks a write takes less, and without this many sessions that
+ * begin at once would fail.
  *
  * A session whose swap has failed spins for a random time before it tries again (core/batch.h).
  */
@@ -47,6 +51,7 @@
 #define TIME_TO_WAKE	5000	/* us */
 #define MAX_SLICE		100		/* ms */
 #define OTHERS_SLICE	10000	/* us */
+#define SHORT_WRITE		10000	/* us */
 #define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
 
 /* If the clock is at least this far behind, the cause is not that too many IDs were requested. */
@@ -102,7 +107,7 @@ hint_too_long(SfGenerator *generator, int64 missing)
 		return errhint("Wait until then, or use %s() with an earlier time.  If IDs with later times than that exist, the same IDs are issued again.",
 					   function);
 	if (missing > FAR_BEHIND)
-		return errhint("The clock was set back, or it was ahead when the server started.  Correct the clock, or wait.  If the clock is correct, use %s() to move the generator backward.  If IDs with later times than the new floor exist, the same IDs are issued again.",
+		return errhint("The clock is behind, was ahead when earlier IDs were issued, or a floor in the future was set before the last start.  Correct the clock if it is behind.  Otherwise wait, or use %s() to move the generator backward.  If IDs with later times than the new floor exist, the same IDs are issued again.",
 					   function);
 	return errhint("Sessions request more IDs than the layout has in a tick, or the clock was set back.  To wait longer, increase \"snowflake.max_wait\".");
 }
@@ -125,8 +130,8 @@ report_locked(SfGenerator *generator)
 			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			errmsg("could not lock the origin of %s IDs within %s",
 				   sf_generator_name(generator), max_wait_text()),
-			errdetail("It is a replication origin, and another session drops a replication origin, or holds or awaits a lock on pg_replication_origin."),
-			errhint("Find the session in pg_locks, and wait for the end of its transaction or terminate it.  To wait longer, increase \"snowflake.max_wait\"."));
+			errdetail("It is a replication origin.  Another session has dropped a subscription or a replication origin in a transaction that has not ended, or holds or awaits a lock on pg_replication_origin."),
+			errhint("Find the session by the rows of pg_locks whose relation or classid is pg_replication_origin, and wait for the end of its transaction or terminate it.  To wait longer, increase \"snowflake.max_wait\"."));
 }
 
 static void
@@ -146,14 +151,21 @@ sleep_slice(int64 remaining, uint32 event)
 	}
 }
 
-static void
-begin(SfGenerator *generator, SfWait *wait)
+void
+sf_wait_begin(SfWait *wait)
 {
 	if (wait->begun)
 		return;
 	wait->begun = true;
 	wait->since = sf_start_stopwatch();
-	sf_counter_add(&generator->stats, SF_COUNTER_WAITS, 1);
+}
+
+static void
+count(SfGenerator *generator, SfWait *wait)
+{
+	if (!wait->counted)
+		sf_counter_add(&generator->stats, SF_COUNTER_WAITS, 1);
+	wait->counted = true;
 }
 
 /* The microseconds for which this ID may still wait. */
@@ -222,7 +234,8 @@ sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
 
 	if (missing <= 0)
 		return;
-	begin(generator, wait);
+	sf_wait_begin(wait);
+	count(generator, wait);
 	if (left(wait) <= 0)
 		report_too_long(generator, missing);
 	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE * INT64CONST(1000));
@@ -258,17 +271,64 @@ sf_back_off(uint32 failed)
 void
 sf_wait_for_origin(SfGenerator *generator, SfWait *wait)
 {
-	begin(generator, wait);
+	sf_wait_begin(wait);
+	count(generator, wait);
 	if (left(wait) <= 0)
 		report_locked(generator);
 	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_ORIGIN);
 	CHECK_FOR_INTERRUPTS();
 }
 
+/*
+ * The process that holds the lock is likely to write a reservation.  The disk is slow, or the
+ * process was stopped.
+ */
+static void
+report_slow(SfGenerator *generator)
+{
+	int			holder = sf_lock_holder(&generator->lock);
+	int64		last = pg_atomic_read_u32(&generator->write_time);
+
+	ereport(ERROR,
+			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			errmsg("could not write the reservation of %s IDs within %s",
+				   sf_generator_name(generator), max_wait_text()),
+			holder != 0 ?
+			errdetail("The process with PID %d is writing the reservation to WAL.  Recent writes took up to %s to reach the disk.",
+					  holder, duration_text(last)) :
+			errdetail("The reservation is written to WAL.  Recent writes took up to %s to reach the disk.",
+					  duration_text(last)),
+			errhint("Check the disk of \"pg_wal\".  To wait longer, increase \"snowflake.max_wait\"."));
+}
+
+void
+sf_wait_limit(SfGenerator *generator, const SfWait *wait)
+{
+	if (left(wait) <= 0)
+		report_slow(generator);
+}
+
+void
+sf_wait_for_writer(SfGenerator *generator, SfWait *wait)
+{
+	SfStopwatch before = sf_start_stopwatch();
+
+	int64		remaining;
+
+	sf_wait_begin(wait);
+	count(generator, wait);
+	remaining = Max(left(wait), SHORT_WRITE - sf_stopwatch(wait->since));
+	if (remaining <= 0)
+		report_slow(generator);
+	sf_lock_await(&generator->lock, remaining);
+	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_stopwatch(before));
+}
+
 void
 sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
-	begin(generator, wait);
+	sf_wait_begin(wait);
+	count(generator, wait);
 	sf_lease_hurry(&shared->registry, sf_generator_name(generator));
 	if (left(wait) <= 0)
 		sf_lease_report_none(&shared->registry, sf_generator_name(generator));

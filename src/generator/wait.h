@@ -1,6 +1,6 @@
 /*
  * wait.h
- *	  Waits for the clock, for a locked origin, and for the registry.
+ *	  Waits for the clock, for a reservation, for a locked origin, and for the registry.
  */
 #ifndef SF_WAIT_H
 #define SF_WAIT_H
@@ -16,6 +16,7 @@
 typedef struct SfWait
 {
 	bool		begun;
+	bool		counted;		/* in the statistics */
 	bool		slept;			/* for the clock */
 	SfStopwatch since;
 	TimestampTz yield_until;	/* the value that this wait has set; 0 if none */
@@ -54,6 +55,18 @@ extern void sf_back_off(uint32 failed);
  * Raises lock_not_available when this ID has waited for snowflake.max_wait already.
  */
 extern void sf_wait_for_origin(SfGenerator *generator, SfWait *wait);
+
+/* Begin the wait, if it has not begun. */
+extern void sf_wait_begin(SfWait *wait);
+
+/* Raise configuration_limit_exceeded if snowflake.max_wait has passed since the wait began. */
+extern void sf_wait_limit(SfGenerator *generator, const SfWait *wait);
+
+/*
+ * Wait for the process that holds the lock of the generator, on the same terms; the caller tries
+ * again.
+ */
+extern void sf_wait_for_writer(SfGenerator *generator, SfWait *wait);
 
 /*
  * Wait a moment for a lease that covers the ID, on the same terms; the caller reads the state

@@ -18,6 +18,8 @@
 #include "pushdown/call.h"
 #include "compat.h"
 #include "functions/functions.h"
+#include "functions/sno_type.h"
+#include "state/shared.h"
 
 /* The functions that are recognized. */
 static const struct
@@ -134,6 +136,26 @@ time_function(SfFunctionLookups *lookups, Node *node, SfFunctionKind *kind)
 	return *kind == SF_TIMESTAMP || *kind == SF_SNO_TIMESTAMP ? call : NULL;
 }
 
+/*
+ * Determine the layout of a call.  Returns false if it can differ from row to row, or is known only
+ * when the query starts, or is null, or is not a layout.
+ */
+static bool
+layout_of_call(SfTimeCall *call)
+{
+	Const	   *argument = (Const *) call->layout_argument;
+	SfParseError error;
+
+	if (call->is_sno)
+		call->layout = sf_sno_layout;
+	else if (argument == NULL)
+		call->layout = *sf_layout_in_force();
+	else
+		return IsA(argument, Const) && !argument->constisnull &&
+			sf_layout_parse(TextDatumGetCString(argument->constvalue), &call->layout, &error);
+	return true;
+}
+
 bool
 sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call)
 {
@@ -149,8 +171,8 @@ sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call)
 	call->is_sno = kind == SF_SNO_TIMESTAMP || kind == SF_SNO_DECODE;
 	call->id = linitial(function->args);
 	call->column = sf_column((Node *) call->id);
-	call->layout = list_length(function->args) > 1 ? lsecond(function->args) : NULL;
-	return call->column != NULL;
+	call->layout_argument = list_length(function->args) > 1 ? lsecond(function->args) : NULL;
+	return call->column != NULL && layout_of_call(call);
 }
 
 bool
@@ -165,6 +187,8 @@ mentions_time(Node *node, void *lookups)
 {
 	if (node == NULL)
 		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, mentions_time, lookups, 0);
 	if (IsA(node, FuncExpr) &&
 		function_kind(lookups, ((FuncExpr *) node)->funcid) != SF_OTHER_FUNCTION)
 		return true;
@@ -182,7 +206,8 @@ sf_same_call(const SfTimeCall *a, const SfTimeCall *b)
 {
 	return a->function == b->function && a->column->varno == b->column->varno &&
 		a->column->varattno == b->column->varattno &&
-		a->column->varlevelsup == b->column->varlevelsup && equal(a->layout, b->layout);
+		a->column->varlevelsup == b->column->varlevelsup &&
+		equal(a->layout_argument, b->layout_argument);
 }
 
 Var *

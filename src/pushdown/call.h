@@ -13,6 +13,8 @@
 
 #include "nodes/primnodes.h"
 
+#include "core/layout.h"
+
 /* The kinds of functions that the pushdown distinguishes. */
 typedef enum SfFunctionKind
 {
@@ -37,7 +39,11 @@ typedef struct SfFunctionLookups
 	unsigned	count;
 } SfFunctionLookups;
 
-/* A call that returns the time of an ID, which is a column. */
+/*
+ * A call that returns the time of an ID, which is a column.  The layout is the same for all
+ * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
+ * is.
+ */
 typedef struct SfTimeCall
 {
 	Oid			function;
@@ -45,19 +51,21 @@ typedef struct SfTimeCall
 	Expr	   *id;				/* the column, relabelled if its type is a
 								 * domain */
 	Var		   *column;			/* the column without the relabelling */
-	Expr	   *layout;			/* the second argument; NULL if none */
+	Expr	   *layout_argument;	/* a constant; NULL if none */
+	SfLayout	layout;
 } SfTimeCall;
 
 /*
  * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), or created_at of
- * snowflake_decode(id) or sno_decode(id), for an id that is a column.  If so, *call is filled.
+ * snowflake_decode(id) or sno_decode(id), for an id that is a column and a layout that is known.
+ * If so, *call is filled.  All replacements begin here, and rely on what is said at SfTimeCall.
  */
 extern bool sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call);
 
 /* Whether an expression is a call of snowflake_between(). */
 extern bool sf_is_between(SfFunctionLookups *lookups, Node *node);
 
-/* Whether a tree contains one of these functions.  Queries are left out. */
+/* Whether a tree contains one of these functions, in any query of it. */
 extern bool sf_mentions_time(SfFunctionLookups *lookups, Node *node);
 
 /* Whether two calls return the same time of a row: same function, column and layout. */

@@ -89,19 +89,6 @@ has_part_kept_apart(const Query *query)
 	return false;
 }
 
-/* Whether a tree has a function of these conditions, in any query of it. */
-static bool
-mentions_time(Node *node, void *lookups)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, mentions_time, lookups, 0);
-	if (IsA(node, FuncExpr) && sf_mentions_time(lookups, node))
-		return true;
-	return expression_tree_walker(node, mentions_time, lookups);
-}
-
 /* The level that is a number of levels above another one. */
 static const SfQueryLevel *
 level_up(const SfQueryLevel *level, Index levels)
@@ -263,7 +250,7 @@ rewritten(Query *query, RewriteContext *context)
 {
 	SfFunctionLookups lookups = {0};
 
-	if (!mentions_time((Node *) query, &lookups))
+	if (!sf_mentions_time(&lookups, (Node *) query))
 		return query;
 	query = copyObject(query);
 	rewrite_queries((Node *) query, context);

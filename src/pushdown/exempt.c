@@ -48,7 +48,7 @@ is_the_call(Node *node, Search *search)
 	return sf_time_call(&search->pass->lookups, node, &other) &&
 		other.function == search->call->function &&
 		other.column->varattno == search->call->column->varattno &&
-		equal(other.layout, search->call->layout);
+		equal(other.layout_argument, search->call->layout_argument);
 }
 
 static bool

@@ -12,7 +12,6 @@
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "utils/array.h"
-#include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
@@ -20,10 +19,13 @@
 
 #include "pushdown/match.h"
 #include "functions/sno_type.h"
-#include "state/shared.h"
 
-/* Lists of constants that are longer are left to hashing. */
+/*
+ * Lists of constants that are longer are left to hashing, and so are the lists after a number
+ * of constants.  A list becomes an OR of ranges, and the planner compares each OR with all others.
+ */
 #define MAX_INSTANTS 100
+#define MAX_INSTANTS_OF_PASS 1000
 
 /* Whether the conditions on the time of a column are rewritten. */
 typedef struct SfDecision
@@ -53,43 +55,47 @@ sf_match_call(SfPass *pass, Node *node, SfTimeCall *call)
 	return decision->applies;
 }
 
-/* Determine the layout of the IDs of a call.  Returns false if it is unknown at this time. */
+/*
+ * Whether a constant date or timestamp can be converted to timestamptz in all time zones: the time
+ * zone of the session can change after a plan was made.  No offset from UTC reaches seven days.
+ */
 static bool
-layout_of_call(SfComparison *comparison)
+fits_in_all_time_zones(const Const *constant, Oid type)
 {
-	Const	   *layout = (Const *) comparison->call.layout;
-	SfParseError error;
+	const int64 first = DATETIME_MIN_JULIAN - POSTGRES_EPOCH_JDATE;
+	const int64 end = TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE;
+	int64		day;
 
-	if (comparison->call.is_sno)
-		return true;
-	if (layout == NULL)
+	if (type == DATEOID)
 	{
-		comparison->layout = *sf_layout_in_force();
-		return true;
+		day = DatumGetDateADT(constant->constvalue);
+		if (DATE_NOT_FINITE(day))
+			return true;
 	}
-	return IsA(layout, Const) && !layout->constisnull &&
-		sf_layout_parse(TextDatumGetCString(layout->constvalue), &comparison->layout, &error);
+	else
+	{
+		Timestamp	timestamp = DatumGetTimestamp(constant->constvalue);
+
+		if (TIMESTAMP_NOT_FINITE(timestamp))
+			return true;
+		day = timestamp / USECS_PER_DAY;
+	}
+	return day > first + 7 && day < end - 7;
 }
 
 /*
  * The other side of the comparison as a timestamptz, by core's own cast.  NULL if the
- * other side is a constant whose cast would raise an error for its range: the original
+ * other side is a constant whose cast could raise an error for its range: the original
  * comparison raises none.
  */
 static Node *
 as_timestamptz(Node *other, Oid type)
 {
-	Const	   *constant = IsA(other, Const) ? (Const *) other : NULL;
-	bool		fits = true;
 	Oid			cast;
 
 	if (type == TIMESTAMPTZOID)
 		return other;
-	if (constant && type == DATEOID)
-		fits = sf_date_fits(DatumGetDateADT(constant->constvalue));
-	else if (constant && type == TIMESTAMPOID)
-		fits = sf_timestamp_fits(DatumGetTimestamp(constant->constvalue));
-	if (!fits ||
+	if ((IsA(other, Const) && !fits_in_all_time_zones((Const *) other, type)) ||
 		find_coercion_pathway(TIMESTAMPTZOID, type, COERCION_IMPLICIT, &cast) != COERCION_PATH_FUNC)
 		return NULL;
 	return (Node *) makeFuncExpr(cast, TIMESTAMPTZOID, list_make1(other),
@@ -184,8 +190,7 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	comparison->id_type = exprType((Node *) comparison->call.id);
 	comparison->instant = as_timestamptz(other, types[1 - side]);
-	return comparison->instant && is_worth_replacing(comparison, other) &&
-		layout_of_call(comparison);
+	return comparison->instant && is_worth_replacing(comparison, other);
 }
 
 /* Whether the elements of a list are constants that are not null, and at most MAX_INSTANTS. */
@@ -254,7 +259,10 @@ sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, Lis
 	comparison->strategy = BTEqualStrategyNumber;
 	comparison->id_type = exprType((Node *) comparison->call.id);
 	*instants = instants_of(lsecond(any->args));
-	return *instants != NIL && layout_of_call(comparison);
+	if (*instants == NIL || pass->instants + list_length(*instants) > MAX_INSTANTS_OF_PASS)
+		return false;
+	pass->instants += list_length(*instants);
+	return true;
 }
 
 /* Whether a constant is an ID of a comparison, and its time is the constant instant. */
@@ -262,13 +270,14 @@ static bool
 is_at_instant(const SfComparison *comparison, Const *id)
 {
 	TimestampTz instant = DatumGetTimestampTz(((Const *) comparison->instant)->constvalue);
+	const SfLayout *layout = &comparison->call.layout;
 	int64		number;
 
 	if (comparison->call.is_sno)
 		return sf_sno_instant(DatumGetSno(id->constvalue)) == instant;
 	number = DatumGetInt64(id->constvalue);
-	return number >= 0 && sf_layout_holds(&comparison->layout, number) &&
-		sf_layout_instant(&comparison->layout, number) == instant;
+	return number >= 0 && sf_layout_holds(layout, number) &&
+		sf_layout_instant(layout, number) == instant;
 }
 
 static bool
@@ -305,5 +314,5 @@ sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call)
 	return is_constant(comparison.instant, TIMESTAMPTZOID) &&
 		is_constant((Node *) id, exprType((Node *) call->id)) &&
 		has_default_operators(row, id->consttype) &&
-		layout_of_call(&comparison) && is_at_instant(&comparison, id);
+		is_at_instant(&comparison, id);
 }

@@ -11,7 +11,6 @@
 #include "nodes/pathnodes.h"
 #include "nodes/primnodes.h"
 
-#include "core/layout.h"
 #include "pushdown/call.h"
 
 /*
@@ -39,6 +38,7 @@ typedef struct SfPass
 	bool	   *depends_on_role;
 	SfFunctionLookups lookups;
 	List	   *decided;		/* of SfDecision (match.c) */
+	int			instants;		/* of the lists that were replaced */
 } SfPass;
 
 /* A comparison of the time of an ID with an instant. */
@@ -48,7 +48,6 @@ typedef struct SfComparison
 	Oid			id_type;		/* bigint or sno */
 	StrategyNumber strategy;	/* with the call on the left side */
 	Node	   *instant;		/* a timestamptz; not a constant null */
-	SfLayout	layout;			/* not for sno */
 } SfComparison;
 
 /* Whether an expression is the time of an ID whose conditions the pass rewrites. */

@@ -65,7 +65,7 @@ bound_constant(const SfComparison *comparison, TimestampTz instant)
 		return makeConst(comparison->id_type, -1, InvalidOid, SF_SNO_SIZE,
 						 sf_sno_result(sf_sno_boundary(instant)), false, false);
 	return makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
-					 Int64GetDatum(sf_layout_boundary(&comparison->layout, instant)),
+					 Int64GetDatum(sf_layout_boundary(&comparison->call.layout, instant)),
 					 false, true);
 }
 
@@ -78,7 +78,7 @@ bound_constant(const SfComparison *comparison, TimestampTz instant)
 static Expr *
 compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, TimestampTz instant)
 {
-	const SfLayout *layout = comparison->call.is_sno ? &sf_sno_layout : &comparison->layout;
+	const SfLayout *layout = &comparison->call.layout;
 
 	if ((comparison->call.is_sno || sf_layout_last_id(layout) == PG_INT64_MAX) &&
 		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))
@@ -90,8 +90,8 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 static Expr *
 layout_text(const SfComparison *comparison)
 {
-	if (comparison->call.layout)
-		return copyObject(comparison->call.layout);
+	if (comparison->call.layout_argument)
+		return copyObject(comparison->call.layout_argument);
 	return (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
 							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
 }
@@ -243,6 +243,22 @@ replace_row(SfPass *pass, RowCompareExpr *row)
 	return (Expr *) result;
 }
 
+/* Conditions that are connected by AND with all conditions in them replaced. */
+static List *
+replace_in_and(SfPass *pass, List *conditions)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conditions)
+	{
+		Node	   *replaced = sf_replace_in_condition(pass, lfirst(cell));
+
+		result = list_concat(result, make_ands_implicit((Expr *) replaced));
+	}
+	return result;
+}
+
 /* The replacement of AND or OR.  The planner expects that no argument is of the same kind. */
 static Expr *
 replace_in_boolean(SfPass *pass, BoolExpr *expression)
@@ -251,7 +267,7 @@ replace_in_boolean(SfPass *pass, BoolExpr *expression)
 	ListCell   *cell;
 
 	if (expression->boolop == AND_EXPR)
-		return make_andclause(sf_replace_in_list(pass, expression->args));
+		return make_andclause(replace_in_and(pass, expression->args));
 	if (expression->boolop == NOT_EXPR)
 		return NULL;
 	foreach(cell, expression->args)
@@ -310,12 +326,6 @@ sf_replace_in_condition(SfPass *pass, Node *condition)
 List *
 sf_replace_in_list(SfPass *pass, List *conditions)
 {
-	List	   *result = NIL;
-	ListCell   *cell;
-
-	if (!sf_mentions_time(&pass->lookups, (Node *) conditions))
-		return conditions;
-	foreach(cell, conditions)
-		result = list_concat(result, make_ands_implicit((Expr *) replace(lfirst(cell), pass)));
-	return result;
+	return sf_mentions_time(&pass->lookups, (Node *) conditions) ?
+		replace_in_and(pass, conditions) : conditions;
 }

@@ -94,16 +94,19 @@ target_of_id(SfPass *pass, const SfTimeCall *call)
 }
 
 /*
- * Detach a key from the target of the time.  If the target served only to sort, it becomes the ID.
+ * Detach a key from the target of the time.  If the target served only to sort, it becomes a
+ * null, so that the time is not computed for each row.  It keeps its place and type: the query
+ * around a subquery that is kept apart has another copy of the targets, and expects columns of
+ * these types.
  */
 static void
-release_target(SortGroupClause *key, List *targets, const SfTimeCall *call)
+release_target(SortGroupClause *key, List *targets)
 {
 	TargetEntry *target = get_sortgroupclause_tle(key, targets);
 
 	target->ressortgroupref = 0;
 	if (target->resjunk)
-		target->expr = copyObject(call->id);
+		target->expr = (Expr *) makeNullConst(TIMESTAMPTZOID, -1, InvalidOid);
 }
 
 /* Replace a key that is the time by one that is the ID. */
@@ -117,7 +120,7 @@ sort_by_id(SfPass *pass, ListCell *cell, const SfTimeCall *call, bool descending
 												  TYPECACHE_EQ_OPR);
 	TargetEntry *target;
 
-	release_target(by_time, pass->root->processed_tlist, call);
+	release_target(by_time, pass->root->processed_tlist);
 	target = target_of_id(pass, call);
 	key->tleSortGroupRef = assignSortGroupRef(target, pass->root->processed_tlist);
 	key->eqop = operators->eq_opr;
@@ -146,7 +149,7 @@ rewrite_key(SfPass *pass, int place)
 	else if (sorts_by_id(lfirst(next), targets, &call, descending))
 	{
 		((SortGroupClause *) lfirst(next))->nulls_first = key->nulls_first;
-		release_target(key, targets, &call);
+		release_target(key, targets);
 		query->sortClause = list_delete_cell(query->sortClause, cell);
 	}
 }

@@ -14,12 +14,11 @@
  */
 #include "postgres.h"
 
-#include <ctype.h>
-
 #include "libpq-fe.h"
 #include "storage/latch.h"
 
 #include "core/instant.h"
+#include "registry/answer.h"
 #include "registry/client.h"
 #include "settings.h"
 #include "state/registry_identity.h"
@@ -77,38 +76,23 @@ put_uuid(Parameter text, const pg_uuid_t *uuid)
 	return text;
 }
 
-/*
- * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
- * message can be in any encoding, and a database with another one can show it, so
- * characters outside of ASCII are replaced.
- */
-void
-sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
+/* Whether libpq is in a COPY, which is no answer.  PQgetResult would return it again and again. */
+static bool
+is_copy(const PGresult *result)
 {
-	size_t		length;
+	ExecStatusType status = PQresultStatus(result);
 
-	answer->status = status;
-	answer->free_at = DT_NOEND;
-	strlcpy(answer->error, message, sizeof(answer->error));
-	length = strlen(answer->error);
-	while (length > 0 && answer->error[length - 1] == '\n')
-		answer->error[--length] = '\0';
-	for (char *c = answer->error; *c; c++)
-	{
-		if (IS_HIGHBIT_SET(*c))
-			*c = '?';
-		else if (iscntrl((unsigned char) *c))
-			*c = ' ';
-	}
+	return status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH;
 }
 
 /*
- * The result of the query that was sent; NULL if no result arrives in time.  The registry sends the
+ * The result of the query that was sent, which is empty if the registry sends none; NULL if it does
+ * not answer in time.  The registry sends the
  * row before it commits.  If the commit fails, an error follows the row, and that error is the
  * result.
  */
 static PGresult *
-get_result(const SfConnection *connection)
+get_result(SfConnection *connection)
 {
 	SfStopwatch asked = sf_start_stopwatch();
 	PGresult   *result = NULL;
@@ -127,16 +111,12 @@ get_result(const SfConnection *connection)
 		}
 		next = PQgetResult(connection->libpq);
 		if (next == NULL)
-			return result;
+			return result ? result : PQmakeEmptyPGresult(connection->libpq, PGRES_EMPTY_QUERY);
 		PQclear(result);
 		result = next;
+		if (is_copy(result))
+			return result;
 	}
-}
-
-static bool
-is_done(const PGresult *result)
-{
-	return result && PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1;
 }
 
 /*
@@ -144,7 +124,7 @@ is_done(const PGresult *result)
  * any other failure the registry counts as unreachable.
  */
 static void
-keep_failure(SfAnswer *answer, PGconn *connection, const PGresult *result)
+keep_failure(SfAnswer *answer, const SfConnection *connection, const PGresult *result, int columns)
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
@@ -152,83 +132,63 @@ keep_failure(SfAnswer *answer, PGconn *connection, const PGresult *result)
 	char		message[sizeof(answer->error)];
 
 	answer->no_function = sqlstate && strcmp(sqlstate, UNDEFINED_FUNCTION) == 0;
-	if (primary && PQstatus(connection) == CONNECTION_OK)
+	if (primary && PQstatus(connection->libpq) == CONNECTION_OK)
 	{
 		snprintf(message, sizeof(message), detail ? "%s: %s" : "%s", primary, detail);
 		sf_registry_keep_error(answer, SF_ANSWER_REFUSED, message);
 	}
-	else if (PQerrorMessage(connection)[0])
-		sf_registry_keep_error(answer, SF_ANSWER_NONE, PQerrorMessage(connection));
+	else if (PQerrorMessage(connection->libpq)[0])
+		sf_registry_keep_error(answer, SF_ANSWER_NONE, PQerrorMessage(connection->libpq));
+	else if (result)
+		sf_registry_reject(answer,
+						   "the registry sent an invalid answer: %d rows and %d columns instead of one row and %d columns",
+						   PQntuples(result), PQnfields(result), columns);
 	else
-		sf_registry_keep_error(answer, SF_ANSWER_NONE, "the registry did not answer in time");
+		sf_registry_no_answer(connection, answer);
 }
 
-typedef void (*ReadRow) (const PGresult *result, SfAnswer *answer);
-
-/* Run a query that returns one row, and read the row. */
-static bool
-run_query(const SfConnection *connection, const char *query, int count,
-		  const char *const *parameters, ReadRow read_row, SfAnswer *answer)
+/* The row that a query returns, of a number of columns, or NULL; then the reason is kept. */
+static PGresult *
+run_query(SfConnection *connection, const char *query, int count,
+		  const char *const *parameters, int columns, SfAnswer *answer)
 {
 	PGresult   *result = NULL;
-	bool		done;
 
 	if (PQsendQueryParams(connection->libpq, query, count, NULL, parameters, NULL, NULL, 0))
 		result = get_result(connection);
-	done = is_done(result);
-	if (done)
-		read_row(result, answer);
-	else
-		keep_failure(answer, connection->libpq, result);
+	if (sf_answer_is_row(result, columns))
+		return result;
+	keep_failure(answer, connection, result, columns);
 	PQclear(result);
-	return done;
-}
-
-static int64
-get_number(const PGresult *result, int column)
-{
-	return (int64) strtoll(PQgetvalue(result, 0, column), NULL, 10);
-}
-
-/* Read the row of a claim or a renewal: a lease, or a refusal. */
-static void
-read_lease(const PGresult *result, SfAnswer *answer)
-{
-	if (!PQgetisnull(result, 0, 5))
-	{
-		sf_registry_keep_error(answer, SF_ANSWER_REFUSED, PQgetvalue(result, 0, 5));
-		if (!PQgetisnull(result, 0, 6))
-			answer->free_at = get_number(result, 6) + SF_UNIX_EPOCH;
-		return;
-	}
-	answer->status = SF_ANSWER_GRANTED;
-	memset(&answer->lease, 0, sizeof(answer->lease));
-	answer->lease.machine_id = (uint32) get_number(result, 0);
-	answer->lease.from = get_number(result, 1) + SF_UNIX_EPOCH;
-	answer->lease.until = get_number(result, 2) + SF_UNIX_EPOCH;
-	answer->lease.number = get_number(result, 3);
-	answer->skew = get_number(result, 4);
-}
-
-/* The row of a release has no values to read. */
-static void
-read_nothing(const PGresult *result, SfAnswer *answer)
-{
-}
-
-static void
-read_identity(const PGresult *result, SfAnswer *answer)
-{
-	answer->identity = get_number(result, 0);
+	return NULL;
 }
 
 /* A registry whose SQL is of version 1.0 does not have the function. */
 bool
-sf_registry_identity(const SfConnection *connection, SfAnswer *answer)
+sf_registry_identity(SfConnection *connection, SfAnswer *answer)
 {
-	answer->identity = SF_NO_IDENTITY;
-	return run_query(connection, IDENTITY, 0, NULL, read_identity, answer) ||
-		answer->no_function;
+	PGresult   *row;
+	bool		read;
+
+	answer->no_function = false;
+	row = run_query(connection, IDENTITY, 0, NULL, SF_IDENTITY_COLUMNS, answer);
+	read = row && sf_answer_read_identity(row, answer);
+	PQclear(row);
+	if (!read)
+		answer->identity = SF_NO_IDENTITY;
+	return read || answer->no_function;
+}
+
+static void
+ask_for_lease(SfConnection *connection, const char *query, int count,
+			  const char *const *parameters, const SfClaim *claim, const SfLease *renewed,
+			  SfAnswer *answer)
+{
+	PGresult   *row = run_query(connection, query, count, parameters, SF_LEASE_COLUMNS, answer);
+
+	if (row)
+		sf_answer_read_lease(row, claim, renewed, answer);
+	PQclear(row);
 }
 
 /*
@@ -236,7 +196,7 @@ sf_registry_identity(const SfConnection *connection, SfAnswer *answer)
  * after the connection has been opened.
  */
 void
-sf_registry_claim(const SfConnection *connection, const SfClaim *claim, const SfLease *held,
+sf_registry_claim(SfConnection *connection, const SfClaim *claim, const SfLease *held,
 				  SfAnswer *answer)
 {
 	Parameter	texts[6];
@@ -252,11 +212,11 @@ sf_registry_claim(const SfConnection *connection, const SfClaim *claim, const Sf
 	parameters[5] = put_instant(texts[4], GetCurrentTimestamp());
 	parameters[6] = claim->holder;
 	parameters[7] = put_number(texts[5], held->number);
-	run_query(connection, CLAIM, lengthof(parameters), parameters, read_lease, answer);
+	ask_for_lease(connection, CLAIM, lengthof(parameters), parameters, claim, NULL, answer);
 }
 
 void
-sf_registry_renew(const SfConnection *connection, const SfClaim *claim, const SfLease *held,
+sf_registry_renew(SfConnection *connection, const SfClaim *claim, const SfLease *held,
 				  SfAnswer *answer)
 {
 	Parameter	texts[7];
@@ -270,21 +230,24 @@ sf_registry_renew(const SfConnection *connection, const SfClaim *claim, const Sf
 	parameters[5] = put_instant(texts[5], GetCurrentTimestamp());
 	parameters[6] = claim->holder;
 	parameters[7] = put_number(texts[6], held->number);
-	run_query(connection, RENEW, lengthof(parameters), parameters, read_lease, answer);
+	ask_for_lease(connection, RENEW, lengthof(parameters), parameters, claim, held, answer);
 }
 
 bool
-sf_registry_release(const SfConnection *connection, const pg_uuid_t *token, TimestampTz used_until,
+sf_registry_release(SfConnection *connection, const pg_uuid_t *token, TimestampTz used_until,
 					const SfLease *held, SfAnswer *answer)
 {
 	Parameter	texts[3];
 	const char *parameters[3];
+	PGresult   *row;
 
 	parameters[0] = put_uuid(texts[0], token);
 	parameters[1] = put_instant(texts[1], used_until);
 	parameters[2] = put_number(texts[2], held->number);
-	return run_query(connection, RELEASE, lengthof(parameters), parameters, read_nothing,
-					 answer);
+	row = run_query(connection, RELEASE, lengthof(parameters), parameters, SF_RELEASE_COLUMNS,
+					answer);
+	PQclear(row);
+	return row != NULL;
 }
 
 bool

@@ -7,33 +7,8 @@
 
 #include "postgres.h"
 
-#include "utils/timestamp.h"
-#include "utils/uuid.h"
-
 #include "clocks.h"
-#include "state/lease.h"
-
-typedef enum SfAnswerStatus
-{
-	SF_ANSWER_GRANTED,
-	SF_ANSWER_REFUSED,
-	SF_ANSWER_NONE,				/* the registry was not reached */
-} SfAnswerStatus;
-
-typedef struct SfAnswer
-{
-	SfAnswerStatus status;
-	SfLease		lease;			/* if granted */
-	int64		skew;			/* us; if granted */
-	TimestampTz free_at;		/* if refused: the time to try again, or
-								 * DT_NOEND */
-	int64		identity;		/* of the registry */
-	bool		other;			/* refused, because the registry is not the
-								 * previous one */
-	char		error[1024];	/* if not granted */
-	bool		no_function;	/* the registry does not have the function
-								 * that was called */
-} SfAnswer;
+#include "registry/answer.h"
 
 /* A connection to the registry. */
 typedef struct SfConnection
@@ -41,21 +16,11 @@ typedef struct SfConnection
 	struct pg_conn *libpq;
 	bool		leaving;		/* opened after the process was told to exit */
 	SfStopwatch since;
+	int64		received;		/* bytes; see sf_registry_wait */
 } SfConnection;
 
 /* The time that a process that is to exit has for its calls, including the connection. */
 #define SF_LEAVING_TIMEOUT	1000	/* ms */
-
-/* The lease that a server requests, and its description of itself. */
-typedef struct SfClaim
-{
-	const pg_uuid_t *token;
-	const char *layout;
-	int			machine_bits;
-	int			wanted;			/* machine ID, or SF_MACHINE_ID_UNSET for any */
-	int			seconds;		/* s */
-	const char *holder;
-} SfClaim;
 
 /*
  * Open a connection.  Returns false, and sets *answer, if that fails.  It takes up to
@@ -73,21 +38,21 @@ extern void sf_registry_disconnect(SfConnection *connection);
  * Ask for the identity of the registry: answer->identity, SF_NO_IDENTITY if it is of version 1.0.
  * Returns false, and sets answer->error, if the registry did not answer.
  */
-extern bool sf_registry_identity(const SfConnection *connection, SfAnswer *answer);
+extern bool sf_registry_identity(SfConnection *connection, SfAnswer *answer);
 
 /* Claim a lease.  held is the lease that this server had last, with number 0 if it had none. */
-extern void sf_registry_claim(const SfConnection *connection, const SfClaim *claim,
+extern void sf_registry_claim(SfConnection *connection, const SfClaim *claim,
 							  const SfLease *held, SfAnswer *answer);
 
 /* Renew the lease that is held. */
-extern void sf_registry_renew(const SfConnection *connection, const SfClaim *claim,
+extern void sf_registry_renew(SfConnection *connection, const SfClaim *claim,
 							  const SfLease *held, SfAnswer *answer);
 
 /*
  * Release the lease that is held under a token.  The times of all issued IDs are before
  * used_until.  Returns false, and sets answer->error, if the release failed.
  */
-extern bool sf_registry_release(const SfConnection *connection, const pg_uuid_t *token,
+extern bool sf_registry_release(SfConnection *connection, const pg_uuid_t *token,
 								TimestampTz used_until, const SfLease *held, SfAnswer *answer);
 
 /*
@@ -97,11 +62,12 @@ extern bool sf_registry_release(const SfConnection *connection, const pg_uuid_t 
 extern bool sf_registry_conninfo_is_valid(const char *conninfo, char **error);
 
 /*
- * For the files of this directory only.  The first function keeps a message.  The second waits for
- * an event of the socket, and returns false if none occurs within a number of ms after an instant.
+ * For the files of this directory only.  sf_registry_wait waits for an event of the socket.  It
+ * returns false if none occurs within a number of ms after an instant, or if the registry has sent
+ * more than an answer can have; then sf_registry_no_answer keeps the reason.
  */
-extern void sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message);
-extern bool sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since,
+extern bool sf_registry_wait(SfConnection *connection, int event, SfStopwatch since,
 							 int64 timeout);
+extern void sf_registry_no_answer(const SfConnection *connection, SfAnswer *answer);
 
 #endif							/* SF_REGISTRY_CLIENT_H */

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include <netdb.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "libpq-fe.h"
@@ -27,6 +28,12 @@
 
 #define CONNECT_TIMEOUT	5		/* s, unless the connection string has another
 								 * one */
+
+/*
+ * The most that is read from a connection.  The answers have less than 1 kB, errors and the start
+ * of the connection some kB, and the certificates of TLS can have more.
+ */
+#define LONGEST_ANSWER	65536	/* bytes */
 
 /* The address to connect to.  Empty values are those of the connection string. */
 typedef struct Address
@@ -68,9 +75,34 @@ time_left(const SfConnection *connection, SfStopwatch since, int64 timeout)
 	return left;
 }
 
+/*
+ * Count the bytes that libpq is about to read.  Returns false if they are too many.  Libpq itself
+ * has no limit: it keeps all messages of a query in memory, and accepts a message of a gigabyte.
+ * Bytes that arrive between this call and libpq's are not counted, and those that libpq leaves in
+ * the socket are counted again.
+ */
+static bool
+count_received(SfConnection *connection)
+{
+	int			bytes = 0;
+
+	if (ioctl(PQsocket(connection->libpq), FIONREAD, &bytes) == 0)
+		connection->received += bytes;
+	return connection->received <= LONGEST_ANSWER;
+}
+
+void
+sf_registry_no_answer(const SfConnection *connection, SfAnswer *answer)
+{
+	sf_registry_keep_error(answer, SF_ANSWER_NONE,
+						   connection->received <= LONGEST_ANSWER ?
+						   "the registry did not answer in time" :
+						   "the registry sent more than 64 kB");
+}
+
 /* Libpq may be called only after an event of the socket, and not after one of the latch. */
 bool
-sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since, int64 timeout)
+sf_registry_wait(SfConnection *connection, int event, SfStopwatch since, int64 timeout)
 {
 	int			occurred = 0;
 
@@ -87,14 +119,14 @@ sf_registry_wait(const SfConnection *connection, int event, SfStopwatch since, i
 		if (occurred & WL_LATCH_SET)
 			ResetLatch(MyLatch);
 	}
-	return true;
+	return event != WL_SOCKET_READABLE || count_received(connection);
 }
 
 /* Wait for the end of an attempt; returns whether the connection was opened. */
 static bool
 complete(const Attempt *attempt)
 {
-	const SfConnection *connection = attempt->connection;
+	SfConnection *connection = attempt->connection;
 	SfStopwatch began = sf_start_stopwatch();
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
@@ -134,17 +166,20 @@ add_reason(SfAnswer *answer, const char *format,...)
  * libpq's message contains the address but no reason.
  */
 static void
-add_failure(SfAnswer *answer, PGconn *libpq)
+add_failure(SfAnswer *answer, const SfConnection *connection)
 {
-	char		text[sizeof(answer->error)];
+	SfAnswer	none = {0};
+	char		text[sizeof(none.error)];
+	PGconn	   *libpq = connection->libpq;
 
 	if (libpq == NULL)
 	{
 		add_reason(answer, "out of memory");
 		return;
 	}
-	snprintf(text, sizeof(text), "%s%s", PQerrorMessage(libpq),
-			 PQstatus(libpq) == CONNECTION_BAD ? "" : "the registry did not answer in time");
+	if (PQstatus(libpq) != CONNECTION_BAD)
+		sf_registry_no_answer(connection, &none);
+	snprintf(text, sizeof(text), "%s%s", PQerrorMessage(libpq), none.error);
 	add_reason(answer, "%s", text);
 }
 
@@ -166,14 +201,15 @@ connect_address(const Attempt *attempt, const Address *address)
 	address->hostaddr, address->port, NULL};
 	SfConnection *connection = attempt->connection;
 
+	connection->received = 0;
 	connection->libpq = PQconnectStartParams(keywords, values, true);
+	PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
 	if (connection->libpq && complete(attempt))
 	{
-		PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
 		remember(connection->libpq);
 		return true;
 	}
-	add_failure(attempt->answer, connection->libpq);
+	add_failure(attempt->answer, connection);
 	sf_registry_disconnect(connection);
 	return false;
 }
@@ -330,7 +366,7 @@ connect_string(Attempt *attempt)
 
 	if (options == NULL)
 	{
-		add_failure(attempt->answer, NULL);
+		add_failure(attempt->answer, attempt->connection);
 		return false;
 	}
 	connected = set_timeout(attempt, option(options, "connect_timeout")) &&

@@ -92,8 +92,10 @@ sf_registry_worker_init(void)
 
 	if (sf_settings_registry_standby)
 		worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	if (process_shared_preload_libraries_in_progress && sf_registry_is_set())
-		RegisterBackgroundWorker(&worker);
+	if (!process_shared_preload_libraries_in_progress || !sf_registry_is_set())
+		return;
+	sf_lease_limit_log();
+	RegisterBackgroundWorker(&worker);
 }
 
 static int
@@ -139,7 +141,7 @@ waits_for_promotion(SfShared *shared)
  * By the wall clock it is due earlier by max_ahead, because IDs can be ahead of that clock.
  */
 static int64
-time_to_attempt(SfShared *shared)
+time_until_due(SfShared *shared)
 {
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
 	int64		ahead = Min(sf_max_ahead, half / 2);
@@ -157,6 +159,13 @@ time_to_attempt(SfShared *shared)
 	lease_end = sf_registry_state(&shared->registry).lease.until;
 	by_clock = (lease_end - GetCurrentTimestamp()) / 1000 - half - ahead;
 	return Min(half - elapsed, by_clock) - sf_renewal_advance(half, draw);
+}
+
+/* The same, but not sooner after the last attempt than attempts may follow each other. */
+static int64
+time_to_attempt(SfShared *shared)
+{
+	return Max(time_until_due(shared), SF_LEAST_INTERVAL - sf_stopwatch(last_attempt) / 1000);
 }
 
 /* Plan the next attempt after one that has failed. */
@@ -292,7 +301,7 @@ record_registry(SfAnswer *answer)
  * this server would start a grace period there.
  */
 static bool
-is_own_registry(const SfConnection *connection, SfAnswer *answer)
+is_own_registry(SfConnection *connection, SfAnswer *answer)
 {
 	int64		recorded = sf_registry_identity_read();
 

@@ -56,10 +56,11 @@
  */
 
 /*
- * The value in the origin is not lowered: if the reservation is above the instant, the reservation
- * is written again, since the origin may have been dropped and created again meanwhile.  Nothing
- * below the position is to be issued in either phase, so the ticks below it are at or below
- * wall_safe.
+ * The reservation is not lowered: if it is above the instant, it is written again, since the origin
+ * may have been dropped and created again meanwhile.  The origin may hold an extension that was not
+ * published, in which a greater reservation is packed with an older wall_safe.  It is replaced, as
+ * nothing above the published reservation was issued.  Nothing below the position is to be issued
+ * in either phase, so the ticks below it are at or below wall_safe.
  */
 static void
 move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position)
@@ -72,7 +73,7 @@ move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uin
 
 	wall_safe = Max(wall_safe, before);
 	sf_durable_state_write(generator, origin, Max(instant, reserved), wall_safe,
-						   pg_atomic_read_u32(&generator->drifts), false);
+						   pg_atomic_read_u32(&generator->drifts), true);
 	reserved_until = sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	sf_generator_move_cursor(generator, position, false);
@@ -158,10 +159,10 @@ sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant, 
 	SfFloorChange change;
 
 	*horizon = SF_NO_ID;
-	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&generator->lock);
 	change = change_floor_locked(generator, origin, instant,
 								 sf_position_at(&generator->layout, instant), horizon);
-	LWLockRelease(&generator->lock);
+	sf_lock_release(&generator->lock);
 	return change;
 }
 
@@ -237,18 +238,18 @@ change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 	sf_resume_issuing(generator, reserved_until);
 }
 
-bool
+SfObstacle
 sf_change_phase(SfGenerator *generator, uint64 seen)
 {
 	ReplOriginId origin = sf_generator_origin(generator);
-	SfOriginHold hold = sf_reservation_hold(generator, origin);
+	SfObstacle	obstacle;
 
-	if (hold == SF_ORIGIN_HELD)
+	if (sf_reservation_hold(generator, origin, &obstacle))
 	{
 		change_phase_locked(generator, origin, seen);
 		sf_reservation_release(generator, origin);
 	}
-	return hold != SF_ORIGIN_BUSY;
+	return obstacle;
 }
 
 /*
@@ -270,7 +271,7 @@ sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfIns
 	uint32		before = pg_atomic_read_u32(&generator->machine_id);
 	uint64		reserved_until;
 
-	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&generator->lock);
 	reserved_until = sf_stop_issuing(generator);
 	if (sf_generator_is_closed(generator))
 		pg_atomic_write_u64(&generator->cursor, pg_atomic_read_u64(&generator->closed_at));
@@ -282,7 +283,7 @@ sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfIns
 		sf_generator_start_at(generator, pg_atomic_read_u64(&generator->lease_start));
 	}
 	sf_resume_issuing(generator, reserved_until);
-	LWLockRelease(&generator->lock);
+	sf_lock_release(&generator->lock);
 }
 
 void
@@ -290,10 +291,8 @@ sf_extend_lease(SfGenerator *generator, SfInstant until)
 {
 	uint64		end = sf_position_at(&generator->layout, until);
 
-	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
 	if (end > pg_atomic_read_u64(&generator->lease_end))
 		pg_atomic_write_u64(&generator->lease_end, end);
-	LWLockRelease(&generator->lock);
 }
 
 /* The position itself if it is the first one of its tick, otherwise the start of the next tick. */
@@ -340,12 +339,12 @@ sf_change_close(SfGenerator *generator)
 	SfInstant	end;
 	SfInstant	safe;
 
-	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&generator->lock);
 	(void) sf_stop_issuing(generator);
 	cursor = exchange_for_closed(generator);
 	wall_safe = pg_atomic_read_u64(&generator->wall_safe);
 	sf_resume_issuing(generator, 0);
-	LWLockRelease(&generator->lock);
+	sf_lock_release(&generator->lock);
 	if (cursor == 0)
 		return sf_postmaster_was_opened(generator->kind) ? DT_NOEND : DT_NOBEGIN;
 	end = sf_generator_time(generator,
@@ -411,7 +410,10 @@ sf_change_return(SfGenerator *generator)
 
 	if (origin == InvalidReplOriginId || !sf_origin_hold_unseen(origin))
 		return;
-	LWLockAcquire(&generator->lock, LW_EXCLUSIVE);
-	return_locked(generator, origin);
-	sf_reservation_release(generator, origin);
+	if (sf_lock_try(&generator->lock))
+	{
+		return_locked(generator, origin);
+		sf_lock_release(&generator->lock);
+	}
+	sf_origin_release(origin);
 }

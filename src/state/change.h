@@ -7,6 +7,7 @@
 
 #include "state/generator_state.h"
 #include "state/origin.h"
+#include "state/reservation.h"
 
 typedef enum SfFloorChange
 {
@@ -35,10 +36,10 @@ extern SfStepBack sf_judge_clock(SfGenerator *generator, uint64 cursor, Timestam
 
 /*
  * Change to the other phase, at the time of the clock, if the cursor that was seen is still in
- * this phase and the clock is still behind; the caller reads the state again.  Returns false, and
- * raises, as sf_reservation_extend does.
+ * this phase and the clock is still behind; the caller reads the state again.  Raises what
+ * sf_reservation_extend raises.
  */
-extern bool sf_change_phase(SfGenerator *generator, uint64 seen);
+extern SfObstacle sf_change_phase(SfGenerator *generator, uint64 seen);
 
 /*
  * Begin another lease: from now on IDs have this machine ID, and times at or after from and before
@@ -49,7 +50,8 @@ extern void sf_change_lease(SfGenerator *generator, uint32 machine_id,
 
 /*
  * Extend the lease to a later instant.  Issuing is not stopped, since only extensions of the
- * reservation use the end of the lease.
+ * reservation use the end of the lease.  No lock is taken: the registry worker, which calls this,
+ * is the only process that writes the end.
  */
 extern void sf_extend_lease(SfGenerator *generator, SfInstant until);
 
@@ -61,7 +63,8 @@ extern SfInstant sf_change_close(SfGenerator *generator);
 
 /*
  * Return what is reserved and not used, so that the server does not wait for it after its next
- * start.  Does nothing if the origin is being changed or has gone.  Reads no catalog.  Needs a
+ * start.  Does nothing if the origin is being changed or has gone, or if another process holds the
+ * lock.  Reads no catalog.  Needs a
  * transaction.  Raises what sf_origin_write raises.
  */
 extern void sf_change_return(SfGenerator *generator);

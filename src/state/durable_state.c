@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
+
 #include "core/reservation.h"
 #include "state/durable_state.h"
 #include "clocks.h"
@@ -43,19 +45,41 @@ sf_durable_state_read(const SfGenerator *generator, ReplOriginId origin, SfDurab
 	return true;
 }
 
+XLogRecPtr
+sf_durable_state_log(SfGenerator *generator, ReplOriginId origin,
+					 SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
+{
+	uint64		number = to_number(generator, reserved_until, wall_safe, drifts);
+	XLogRecPtr	lsn;
+
+	Assert(sf_origin_is_held(origin));
+	Assert(sf_lock_is_mine(&generator->lock));
+	lsn = sf_origin_log(origin, number, back);
+	generator->written = number;
+	return lsn;
+}
+
+void
+sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush, int64 elapsed)
+{
+	uint32		before = pg_atomic_read_u32(&generator->write_time);
+
+	Assert(sf_lock_is_mine(&generator->lock));
+	pg_atomic_write_u32(&generator->write_time, sf_reservation_write_time(before, flush, elapsed));
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, taken);
+}
+
 void
 sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 					   SfInstant reserved_until, uint64 wall_safe, uint32 drifts, bool back)
 {
 	SfStopwatch before = sf_start_stopwatch();
-	uint64		number = to_number(generator, reserved_until, wall_safe, drifts);
+	int64		taken;
 
-	Assert(sf_origin_is_held(origin));
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
-	sf_origin_write(origin, number, back);
-	generator->written = number;
-	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
-	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, sf_stopwatch(before));
+	XLogFlush(sf_durable_state_log(generator, origin, reserved_until, wall_safe, drifts, back));
+	taken = sf_stopwatch(before);
+	sf_durable_state_note_time(generator, taken, taken, taken);
 }
 
 bool

@@ -16,11 +16,23 @@ extern bool sf_durable_state_read(const SfGenerator *generator, ReplOriginId ori
 								  SfDurableState *state);
 
 /*
- * Write a state: the instant up to which IDs may be issued, and, for a generator with phases, the
- * last tick of the other phase and the number of changes of the phase.  The origin is held.  A
- * state below the stored one is written only if back is true.  Raises the errors of
- * sf_origin_write.
+ * Write a state to WAL: the instant up to which IDs may be issued, and, for a generator with
+ * phases, the last tick of the other phase and the number of changes of the phase.  Returns the end
+ * of the record, which is not flushed.  The origin is held, and so is the lock.  A state below the
+ * stored one is written only if back is true.  Raises the errors of sf_origin_log.
  */
+extern XLogRecPtr sf_durable_state_log(SfGenerator *generator, ReplOriginId origin,
+									   SfInstant reserved_until, uint64 wall_safe,
+									   uint32 drifts, bool back);
+
+/*
+ * Note that a state is on disk.  The times are in microseconds: for how long it was seen not to be;
+ * how long this process has flushed it, or 0; and how long ago it was written.  The lock is held.
+ */
+extern void sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush,
+									   int64 elapsed);
+
+/* The same as sf_durable_state_log, and return when the record is on disk. */
 extern void sf_durable_state_write(SfGenerator *generator, ReplOriginId origin,
 								   SfInstant reserved_until, uint64 wall_safe,
 								   uint32 drifts, bool back);

@@ -9,7 +9,6 @@
 
 #include "core/reservation.h"
 #include "state/generator_state.h"
-#include "settings.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
 #define ON_OTHER_LINES(one, other) \
@@ -24,7 +23,7 @@ StaticAssertDecl(sizeof(SfGenerator) - offsetof(SfGenerator, pad_next) >= PG_CAC
 
 void
 sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *layout,
-				  const char *layout_text, SfSequenceRange range, bool leased, int tranche)
+				  const char *layout_text, SfSequenceRange range, bool leased)
 {
 	memset(generator, 0, sizeof(*generator));
 	generator->kind = kind;
@@ -33,14 +32,14 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >=
 		sizeof(generator->layout_text))
 		sf_layout_format(layout, generator->layout_text);
-	LWLockInitialize(&generator->lock, tranche);
+	sf_lock_init(&generator->lock, SF_WAIT_RESERVATION);
 	generator->leased = leased;
 	pg_atomic_init_u32(&generator->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&generator->origin, InvalidReplOriginId);
 	pg_atomic_init_u32(&generator->origin_doubtful, 0);
 	pg_atomic_init_u32(&generator->generation, 0);
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
-	pg_atomic_init_u32(&generator->max_ahead, (uint32) sf_max_ahead * 1000);
+	pg_atomic_init_u32(&generator->max_ahead, 0);
 	pg_atomic_init_u64(&generator->floor, 0);
 	pg_atomic_init_u64(&generator->floor_set, 0);
 	pg_atomic_init_u64(&generator->overflow_begin, 0);
@@ -49,6 +48,8 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u64(&generator->overflow_logged, 0);
 	pg_atomic_init_u64(&generator->reservation_logged, 0);
 	pg_atomic_init_u64(&generator->reserved_until, 0);
+	pg_atomic_init_u64(&generator->pending.until, 0);
+	pg_atomic_init_u32(&generator->write_time, 0);
 	pg_atomic_init_u64(&generator->lease_start, 0);
 	pg_atomic_init_u64(&generator->lease_end, leased ? 0 : PG_UINT64_MAX);
 	pg_atomic_init_u64(&generator->wall_safe, 0);
@@ -75,7 +76,7 @@ sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back)
 	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
 	uint64		moved;
 
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(sf_lock_is_mine(&generator->lock));
 	Assert(cursor != SF_CURSOR_CLOSED);
 	do
 	{
@@ -92,7 +93,7 @@ sf_generator_leave_tick(SfGenerator *generator)
 	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
 	uint64		moved;
 
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(sf_lock_is_mine(&generator->lock));
 	Assert(cursor != SF_CURSOR_CLOSED);
 	do
 		moved = sf_cursor(sf_generator_phase_of(generator, cursor),
@@ -107,7 +108,7 @@ sf_generator_skip_position(SfGenerator *generator)
 {
 	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
 
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(sf_lock_is_mine(&generator->lock));
 	Assert(cursor != SF_CURSOR_CLOSED);
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, cursor + 1))
 		;
@@ -120,7 +121,7 @@ sf_generator_start_at(SfGenerator *generator, uint64 position)
 {
 	uint64		before = sf_generator_tick_before(generator, position);
 
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(sf_lock_is_mine(&generator->lock));
 	if (pg_atomic_read_u64(&generator->wall_safe) < before)
 		pg_atomic_write_u64(&generator->wall_safe, before);
 	sf_generator_move_cursor(generator, position, false);
@@ -131,7 +132,8 @@ sf_stop_issuing(SfGenerator *generator)
 {
 	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until);
 
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(sf_lock_is_mine(&generator->lock));
+	pg_atomic_write_u64(&generator->pending.until, 0);
 	pg_atomic_write_u64(&generator->reserved_until, 0);
 	pg_memory_barrier();
 	return reserved_until;
@@ -142,7 +144,7 @@ sf_resume_issuing(SfGenerator *generator, uint64 reserved_until)
 {
 	uint64		lease_end;
 
-	Assert(LWLockHeldByMeInMode(&generator->lock, LW_EXCLUSIVE));
+	Assert(sf_lock_is_mine(&generator->lock));
 	Assert(pg_atomic_read_u64(&generator->reserved_until) == 0);
 	lease_end = pg_atomic_read_u64(&generator->lease_end);
 	pg_atomic_fetch_add_u32(&generator->generation, 1);

@@ -10,15 +10,17 @@
 
 #include "postgres.h"
 
+#include "access/xlogdefs.h"
 #include "port/atomics.h"
 #include "replication/origin.h"
-#include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
+#include "clocks.h"
 #include "compat.h"
 #include "core/phase.h"
 #include "log_limit.h"
 #include "state/counters.h"
+#include "state/lock.h"
 
 typedef enum SfGeneratorKind
 {
@@ -27,6 +29,18 @@ typedef enum SfGeneratorKind
 } SfGeneratorKind;
 
 #define SF_GENERATOR_COUNT	(SF_GENERATOR_SNO + 1)
+
+/*
+ * An extension of the reservation that is written, and that need not be on disk yet
+ * (reservation.c).  Protected by the lock, except that until is read without it.
+ */
+typedef struct SfPendingExtension
+{
+	pg_atomic_uint64 until;		/* the new end, a position; 0 for none */
+	XLogRecPtr	lsn;			/* the end of its record in WAL */
+	SfStopwatch since;			/* when it was written */
+	int64		taken;			/* us after which it was not on disk yet */
+} SfPendingExtension;
 
 /*
  * The fields are grouped by how often they are read and written.  A cache line of padding separates
@@ -56,11 +70,9 @@ typedef struct SfGenerator
 	pg_atomic_uint32 generation;
 
 	/*
-	 * snowflake.max_ahead, in microseconds: the postmaster's value, or, if
-	 * the library was not preloaded, the value of the session that was the
-	 * last to see a reload (guc.c).  It is not each session's own, so that a
-	 * session in the middle of a long statement does not use an older and
-	 * longer one.  Read with each ID.
+	 * snowflake.max_ahead, in microseconds, as published (SfShared).  It is
+	 * not each session's own, so that a session in the middle of a long
+	 * statement does not use an older and longer one.  Read with each ID.
 	 */
 	pg_atomic_uint32 max_ahead;
 
@@ -94,6 +106,13 @@ typedef struct SfGenerator
 	 * lowers it follows the protocol of change.c.
 	 */
 	pg_atomic_uint64 reserved_until;
+	SfPendingExtension pending;
+
+	/*
+	 * The microseconds that recent flushes of the durable state took
+	 * (core/reservation.h).  Written under the lock.
+	 */
+	pg_atomic_uint32 write_time;
 
 	/*
 	 * The lease: positions at or above lease_start and below lease_end.
@@ -160,7 +179,11 @@ typedef struct SfGenerator
 	pg_atomic_uint64 overflow_begin;
 	pg_atomic_uint64 overflow_ticks;
 
-	LWLock		lock;
+	/*
+	 * Held by the process that changes the generator or writes its durable
+	 * state, also while it waits for the disk.
+	 */
+	SfLock		lock;
 
 	SfLogLimit	regression_logged;
 	SfLogLimit	overflow_logged;
@@ -204,7 +227,7 @@ typedef struct SfGenerator
  */
 extern void sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *layout,
 							  const char *layout_text, SfSequenceRange range,
-							  bool leased, int tranche);
+							  bool leased);
 
 /*
  * Write the machine ID and the bounds of a lease: times at or after from and before until.
@@ -341,9 +364,9 @@ extern void sf_generator_skip_position(SfGenerator *generator);
 extern void sf_generator_start_at(SfGenerator *generator, uint64 position);
 
 /*
- * Stop issuing, change the generator, and resume.  Between the two no session takes a batch,
- * and afterwards all sessions drop the batches that they hold.  The lock is held exclusively
- * from before the first call until after the second.
+ * Stop issuing, drop a pending extension, change the generator, and resume.  Between the two no
+ * session takes a batch, and afterwards all sessions drop the batches that they hold.  The lock is
+ * held from before the first call until after the second.
  *
  * sf_stop_issuing returns the end of the reservation.  sf_resume_issuing takes the new end, cuts it
  * to the lease, and must be called even if nothing was changed; with 0 nothing is issued.

@@ -67,19 +67,18 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 
 #include "compat.h"
 #include "core/horizon.h"
 #include "core/hot.h"
 #include "state/horizon.h"
+#include "state/lock.h"
 #include "state/prepared.h"
 #include "state/returned.h"
 
@@ -102,7 +101,7 @@ typedef struct Slot
 
 typedef struct Horizon
 {
-	LWLock		lock;
+	SfLock		lock;
 
 	/*
 	 * The greatest horizon that any cursor has allowed, an int64.  Read by
@@ -138,12 +137,12 @@ prepared_memory(void *memory)
 }
 
 void
-sf_horizon_init(void *memory, int tranche)
+sf_horizon_init(void *memory)
 {
 	Horizon    *new = memory;
 
 	memset(new, 0, offsetof(Horizon, slots));
-	LWLockInitialize(&new->lock, tranche);
+	sf_lock_init(&new->lock, SF_WAIT_HORIZON);
 	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
 	sf_returned_init(&new->returned);
 	memset(new->slots, 0, (Size) MaxBackends * sizeof(Slot));
@@ -210,10 +209,6 @@ sf_horizon_publish(int64 id)
 
 	if (before <= id)
 		return before;
-	if (IsParallelWorker())
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				errmsg("cannot execute %s during a parallel operation", "snowflake_nextval()"));
 	if (my_slot == NULL)
 		enter_slot();
 	my_slot->since = GetCurrentStatementStartTimestamp();
@@ -248,9 +243,9 @@ sf_horizon_prepare(void)
 		return;
 	xid = GetTopFullTransactionId();
 	sf_prepared_lock(my_first);
-	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&horizon->lock);
 	sf_prepared_add(xid, my_first, my_slot->since);
-	LWLockRelease(&horizon->lock);
+	sf_lock_release(&horizon->lock);
 }
 
 bool
@@ -261,6 +256,8 @@ sf_horizon_admit(int64 id, int64 *returned)
 
 	if (before <= id)
 		return true;
+	if (my_slot == NULL)
+		enter_slot();			/* it can fail, unlike what follows */
 	if (read_candidate() <= id)
 	{
 		(void) sf_horizon_publish(id);
@@ -269,12 +266,12 @@ sf_horizon_admit(int64 id, int64 *returned)
 	}
 
 	/* Once the lock is held, a reader that has missed the slot has returned. */
-	LWLockAcquire(&horizon->lock, LW_SHARED);
+	sf_lock_acquire(&horizon->lock);
 	*returned = sf_returned_bound(&horizon->returned, MyDatabaseId);
 	admitted = *returned <= id;
 	if (admitted)
 		(void) sf_horizon_publish(id);
-	LWLockRelease(&horizon->lock);
+	sf_lock_release(&horizon->lock);
 	if (!admitted)
 		sf_horizon_withdraw(before);
 	return admitted;
@@ -305,6 +302,8 @@ allowed_by_cursor(SfGenerator *generator, int64 *id)
 	pg_read_barrier();
 	if (cursor == SF_CURSOR_CLOSED)
 		return false;
+	if (machine_id == SF_MACHINE_ID_NOT_PINNED)
+		machine_id = 0;			/* its IDs are the lowest of a position */
 	if (cursor > reserved_until || pg_atomic_read_u32(&generator->generation) != generation)
 		cursor = sf_position(&generator->layout,
 							 sf_position_tick(&generator->layout, Min(cursor, reserved_until)), 0);
@@ -349,9 +348,10 @@ sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result)
 {
 	int64		allowed;
 	bool		open;
+	LockData   *locks = sf_prepared_find_locks();
 
-	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
-	sf_prepared_recover();
+	sf_lock_acquire(&horizon->lock);
+	sf_prepared_recover(locks);
 	open = allowed_by_cursor(generator, &allowed);
 	if (open)
 	{
@@ -364,7 +364,7 @@ sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result)
 		least = least_first(database);
 		*result = sf_returned_note(&horizon->returned, database, Min(candidate, least));
 	}
-	LWLockRelease(&horizon->lock);
+	sf_lock_release(&horizon->lock);
 	return open;
 }
 
@@ -396,6 +396,7 @@ sf_horizon_holders(SfHorizonHolder **holders)
 	int			count = 0;
 	int			index = 0;
 	const SfPrepared *entry;
+	LockData   *locks = sf_prepared_find_locks();
 
 	*holders = palloc(sizeof(SfHorizonHolder) * (Size) (2 * MaxBackends + max_prepared_xacts));
 	for (int i = 0; i < MaxBackends; i++)
@@ -404,11 +405,11 @@ sf_horizon_holders(SfHorizonHolder **holders)
 		if ((*holders)[count].first != SF_NO_ID)
 			count++;
 	}
-	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
-	sf_prepared_recover();
+	sf_lock_acquire(&horizon->lock);
+	sf_prepared_recover(locks);
 	while ((entry = sf_prepared_next(&index)) != NULL)
 		describe_prepared(entry, &(*holders)[count++]);
-	LWLockRelease(&horizon->lock);
+	sf_lock_release(&horizon->lock);
 	return count;
 }
 
@@ -438,10 +439,10 @@ sf_horizon_opened(SfGenerator *generator, uint64 position)
 {
 	int64		id = sf_horizon_at(&generator->layout, position, 0);
 
-	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&horizon->lock);
 	raise_candidate(id);
 	sf_returned_raise_bound(&horizon->returned, id);
-	LWLockRelease(&horizon->lock);
+	sf_lock_release(&horizon->lock);
 }
 
 int64
@@ -450,10 +451,10 @@ sf_horizon_move_back(SfGenerator *generator, uint64 position)
 	int64		id = sf_horizon_at(&generator->layout, position, 0);
 	int64		returned;
 
-	LWLockAcquire(&horizon->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&horizon->lock);
 	sf_generator_move_cursor(generator, position, true);
 	pg_atomic_write_u64(&horizon->candidate, (uint64) id);
 	returned = sf_returned_forget_above(&horizon->returned, id);
-	LWLockRelease(&horizon->lock);
+	sf_lock_release(&horizon->lock);
 	return returned > id ? returned : SF_NO_ID;
 }

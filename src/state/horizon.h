@@ -30,7 +30,7 @@ typedef struct SfHorizonHolder
 extern Size sf_horizon_size(void);
 
 /* Make the state in new memory.  Raises nothing. */
-extern void sf_horizon_init(void *memory, int tranche);
+extern void sf_horizon_init(void *memory);
 
 /* Use the memory that sf_horizon_init has made. */
 extern void sf_horizon_attach(void *memory);
@@ -44,8 +44,8 @@ extern void sf_horizon_attach(void *memory);
  * returned from now on is above the ID.  Returns the argument with which sf_horizon_withdraw undoes
  * that.
  *
- * Raises invalid_transaction_state in a parallel worker, whose transaction ends before that of
- * the session that commits its rows.
+ * Must not be called in a parallel worker, whose transaction ends before that of the session that
+ * commits its rows.
  */
 extern int64 sf_horizon_publish(int64 id);
 
@@ -64,7 +64,7 @@ extern void sf_horizon_prepare(void);
 /*
  * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction.
  * Returns false, and an upper bound of the returned horizons, if a horizon above the ID was
- * returned already, or may have been.  Raises the errors of sf_horizon_publish.
+ * returned already, or may have been.
  */
 extern bool sf_horizon_admit(int64 id, int64 *returned);
 

@@ -20,8 +20,14 @@
 #include "utils/timestamp.h"
 
 #include "core/instant.h"
+#include "log_limit.h"
 #include "state/postmaster_memory.h"
 #include "state/lease.h"
+
+static emit_log_hook_type prev_emit_log_hook;
+static SfRegistry *reported;	/* by sf_lease_report_none in this process;
+								 * NULL if only a parallel worker has called
+								 * it */
 
 void
 sf_lease_init(SfRegistry *registry)
@@ -29,8 +35,36 @@ sf_lease_init(SfRegistry *registry)
 	registry->state = SF_REGISTRY_CLAIMING;
 	registry->since = GetCurrentTimestamp();
 	registry->lease = sf_postmaster_lease();
+	pg_atomic_init_u64(&registry->failures_logged, 0);
 }
 
+static bool
+is_about_lease(const ErrorData * error)
+{
+	return error->elevel == ERROR && error->funcname &&
+		strcmp(error->funcname, "sf_lease_report_none") == 0;
+}
+
+static void
+limit_log(ErrorData * error)
+{
+	if (is_about_lease(error) && reported && !sf_log_allowed(&reported->failures_logged))
+		error->output_to_server = false;
+	if (error->output_to_server && prev_emit_log_hook)
+		prev_emit_log_hook(error);
+}
+
+void
+sf_lease_limit_log(void)
+{
+	prev_emit_log_hook = emit_log_hook;
+	emit_log_hook = limit_log;
+}
+
+/*
+ * The worker does not note that the lease has ended: an attempt that hangs, as in the resolver, can
+ * last longer than the lease.
+ */
 SfRegistry
 sf_registry_state(SfRegistry *registry)
 {
@@ -39,6 +73,8 @@ sf_registry_state(SfRegistry *registry)
 	LWLockAcquire(&registry->lock, LW_SHARED);
 	copy = *registry;
 	LWLockRelease(&registry->lock);
+	if (copy.state == SF_REGISTRY_HELD && copy.lease.until <= GetCurrentTimestamp())
+		copy.state = SF_REGISTRY_EXPIRED;
 	return copy;
 }
 
@@ -51,6 +87,7 @@ sf_registry_state_name(SfRegistryState state)
 		[SF_REGISTRY_REFUSED] = "refused",
 		[SF_REGISTRY_UNREACHABLE] = "unreachable",
 		[SF_REGISTRY_RELEASED] = "released",
+		[SF_REGISTRY_EXPIRED] = "expired",
 	};
 
 	return names[state];
@@ -186,11 +223,18 @@ detail_refusal(const SfRegistry *registry)
 	return 0;
 }
 
+static int
+hint_no_worker(void)
+{
+	return errhint("The registry worker of this server does not run.  Check the server log, \"max_worker_processes\" and \"dynamic_library_path\".");
+}
+
 void
 sf_lease_report_none(SfRegistry *registry, const char *name)
 {
 	SfRegistry	state = sf_registry_state(registry);
 
+	reported = registry;
 	switch (state.state)
 	{
 		case SF_REGISTRY_CLAIMING:
@@ -200,7 +244,7 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 					detail_lease(&state.lease),
 					state.worker ?
 					errhint("Try again later.  To wait longer, increase \"snowflake.max_wait\".") :
-					errhint("The registry worker of this server does not run.  Check the server log, \"max_worker_processes\" and \"dynamic_library_path\"."));
+					hint_no_worker());
 			break;
 		case SF_REGISTRY_HELD:
 			ereport(ERROR,
@@ -234,6 +278,16 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID after the release of the machine ID", name),
 					errhint("Try again later, unless the server is shutting down.  The registry worker claims another lease."));
+			break;
+		case SF_REGISTRY_EXPIRED:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID after the end of the lease", name),
+					errdetail("The lease of machine ID %u ended at %s and was not renewed.",
+							  state.lease.machine_id, timestamptz_to_str(state.lease.until)),
+					state.worker ?
+					errhint("Check \"snowflake.registry\", and the network and the name service of this server.  This server keeps asking.") :
+					hint_no_worker());
 	}
 	elog(ERROR, "unexpected state of the registry: %d", (int) state.state);
 }
@@ -243,7 +297,8 @@ sf_lease_hurry(SfRegistry *registry, const char *name)
 {
 	SfRegistry	state = sf_registry_state(registry);
 
-	if (state.state != SF_REGISTRY_CLAIMING && state.state != SF_REGISTRY_HELD)
+	if (state.state != SF_REGISTRY_CLAIMING && state.state != SF_REGISTRY_HELD &&
+		state.state != SF_REGISTRY_EXPIRED)
 		sf_lease_report_none(registry, name);
 	if (state.worker)
 		SetLatch(state.worker);

@@ -14,6 +14,7 @@
 
 #include "compat.h"
 #include "core/lease.h"
+#include "log_limit.h"
 
 typedef enum SfRegistryState
 {
@@ -22,6 +23,8 @@ typedef enum SfRegistryState
 	SF_REGISTRY_REFUSED,		/* the last attempt was refused */
 	SF_REGISTRY_UNREACHABLE,	/* the last attempt did not reach the registry */
 	SF_REGISTRY_RELEASED,		/* the server is being stopped */
+	SF_REGISTRY_EXPIRED,		/* the last attempt was granted, and the lease
+								 * has ended since; not stored */
 } SfRegistryState;
 
 /* The requests of sessions for the next attempt, in ascending order of urgency. */
@@ -51,11 +54,18 @@ typedef struct SfRegistry
 								 * is another one than before */
 	int64		other_identity; /* if is_other: its identity */
 	SfLeaseRequest request;		/* for the next attempt */
+	SfLogLimit	failures_logged;	/* of calls, see sf_lease_limit_log */
 	Latch	   *worker;			/* NULL if the worker does not run */
 } SfRegistry;
 
 /* Make the state, in new memory, with the lease from before the crash of a process, if any. */
 extern void sf_lease_init(SfRegistry *registry);
+
+/*
+ * From now on, the errors of sf_lease_report_none are logged once a minute at most, on the whole
+ * server.  Each caller still gets its error.
+ */
+extern void sf_lease_limit_log(void);
 
 /* A copy of the state as it is now. */
 extern SfRegistry sf_registry_state(SfRegistry *registry);

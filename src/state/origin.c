@@ -332,11 +332,17 @@ sf_origin_find(const SfGenerator *generator, bool wait, ReplOriginId *origin)
 	return hold;
 }
 
+XLogRecPtr
+sf_origin_log(ReplOriginId origin, uint64 number, bool back)
+{
+	replorigin_advance(origin, (XLogRecPtr) number, InvalidXLogRecPtr, back, true);
+	return XactLastRecEnd;
+}
+
 void
 sf_origin_write(ReplOriginId origin, uint64 number, bool back)
 {
-	replorigin_advance(origin, (XLogRecPtr) number, InvalidXLogRecPtr, back, true);
-	XLogFlush(XactLastRecEnd);
+	XLogFlush(sf_origin_log(origin, number, back));
 }
 
 static void
@@ -364,6 +370,19 @@ carried_name(SfGeneratorKind kind)
 
 	table_close(origins, AccessShareLock);
 	return carried;
+}
+
+void
+sf_origin_check_layout(const SfLayout *layout)
+{
+	char		name[NAME_SIZE];
+	char	   *carried = carried_name(SF_GENERATOR_BIGINT);
+
+	if (carried == NULL)
+		sf_origin_report_missing(SF_GENERATOR_BIGINT);
+	format_name(SF_GENERATOR_BIGINT, layout, name);
+	if (strcmp(carried, name) != 0)
+		report_other_layout(carried, name);
 }
 
 bool

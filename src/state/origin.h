@@ -58,12 +58,15 @@ extern bool sf_origin_is_held(ReplOriginId origin);
 #endif
 
 /*
- * Write a number, and return when its WAL record is on disk.  An origin that
+ * Write a number to WAL; returns the end of its record, which the caller flushes.  An origin that
  * holds a greater number keeps it, unless back is true.  The origin is held.
  *
  * Raises object_in_use when a session has acquired the origin, and
  * configuration_limit_exceeded when there is no slot for it.
  */
+extern XLogRecPtr sf_origin_log(ReplOriginId origin, uint64 number, bool back);
+
+/* The same, and return when the record is on disk. */
 extern void sf_origin_write(ReplOriginId origin, uint64 number, bool back);
 
 /*
@@ -72,6 +75,12 @@ extern void sf_origin_write(ReplOriginId origin, uint64 number, bool back);
  */
 pg_noreturn extern void sf_origin_report_missing(SfGeneratorKind kind);
 pg_noreturn extern void sf_origin_report_lost(SfGeneratorKind kind);
+
+/*
+ * Raise object_not_in_prerequisite_state if the recorded layout, in which this cluster issues
+ * bigint IDs, is another one, or if none is recorded.  Needs a transaction.
+ */
+extern void sf_origin_check_layout(const SfLayout *layout);
 
 /* Whether each kind of generator has an origin, of any layout. */
 extern bool sf_origins_exist(void);

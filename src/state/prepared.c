@@ -131,7 +131,6 @@ sf_prepared_add(FullTransactionId xid, int64 first, TimestampTz since)
 const SfPrepared *
 sf_prepared_next(int *index)
 {
-	Assert(prepared->recovered || RecoveryInProgress());
 	while (*index < entry_count())
 	{
 		SfPrepared *entry = &prepared->entries[(*index)++];
@@ -157,14 +156,22 @@ full_xid(TransactionId xid)
 	return FullTransactionIdFromEpochAndXid(epoch, xid);
 }
 
-void
-sf_prepared_recover(void)
+LockData *
+sf_prepared_find_locks(void)
 {
-	LockData   *locks;
-
 	if (prepared->recovered || RecoveryInProgress())
+		return NULL;
+	return GetLockStatusData();
+}
+
+/*
+ * A transaction that has ended since its lock was found is freed by the next reader.
+ */
+void
+sf_prepared_recover(const LockData *locks)
+{
+	if (locks == NULL || prepared->recovered)
 		return;
-	locks = GetLockStatusData();
 	for (int i = 0; i < locks->nelements; i++)
 	{
 		const		LockInstanceData *lock = &locks->locks[i];

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "storage/lock.h"
 #include "utils/timestamp.h"
 
 /* A prepared transaction that has issued IDs, or one that is about to be prepared. */
@@ -37,15 +38,18 @@ extern void sf_prepared_add(FullTransactionId xid, int64 first, TimestampTz sinc
 /*
  * The first entry, from an index on, whose transaction has not ended, or NULL after the last one;
  * moves the index past the entry.  Entries of transactions that have ended are freed.  The lock of
- * the horizon is held exclusively.  sf_prepared_recover must be called before the first call.
+ * the horizon is held, and sf_prepared_recover was called under it.
  */
 extern const SfPrepared *sf_prepared_next(int *index);
 
 /*
- * Add the transactions that were prepared before this run of the server, if that has not been
- * done.  During recovery these transactions are unknown.  The lock of the horizon is held
- * exclusively.  Raises out_of_memory.
+ * Find the locks of transactions that were prepared before this run of the server.  NULL if these
+ * transactions have entries already, and during recovery, in which they are unknown.  Called before
+ * the lock of the horizon is taken, since it raises out_of_memory.
  */
-extern void sf_prepared_recover(void);
+extern LockData *sf_prepared_find_locks(void);
+
+/* Add these transactions, if that has not been done.  The lock of the horizon is held. */
+extern void sf_prepared_recover(const LockData *locks);
 
 #endif							/* SF_PREPARED_H */

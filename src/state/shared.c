@@ -4,9 +4,10 @@
  *
  * The postmaster makes it from the settings when it starts, and again when it
  * starts all processes again after one has crashed.  If the library is not preloaded, the first
- * session that needs the state makes it (PostgreSQL 17 and later), and the others find it by its
- * name; the settings that it is made from apply until the server is restarted, as if they had been
- * read at its start.
+ * session that needs the state makes the memory (PostgreSQL 17 and later), and the others find it
+ * by its name.  A background worker fills it, because the settings of a session can be those of its
+ * role or client (settings_worker.c).  The settings that it is filled from apply until the server
+ * is restarted, as if they had been read at its start.
  */
 #include "postgres.h"
 
@@ -29,6 +30,8 @@
 #include "state/shared.h"
 
 static SfShared *shared = NULL;
+
+extern PGDLLEXPORT void snowflake_settings_worker_main(Datum argument);
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -64,33 +67,66 @@ restore_shared(SfShared *new)
 }
 
 /*
- * Make the state in new memory.  Sessions do this under a lock, so nothing raises an error
- * (sf_named_segment), except for the tranche in 19, before anything else has been made.
+ * Make new memory, without any value of a setting.  Sessions do this under a lock, so nothing
+ * raises an error (sf_named_segment), except for the tranche in 19, before anything else has been
+ * made.
  */
 static void
-fill_shared(void *memory)
+make_empty(void *memory)
 {
 	SfShared   *new = memory;
-	bool		leased = !IsUnderPostmaster && sf_registry_is_set();
 	int			tranche = sf_new_tranche("snowflake");
 
 	memset(new, 0, sizeof(*new));
 	strlcpy(new->version, SF_VERSION, sizeof(new->version));
-	new->preloaded = !IsUnderPostmaster;
 	new->tranche = tranche;
-	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
-	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
+	new->preloaded = !IsUnderPostmaster;
+	sf_settings_worker_init(&new->settings_worker);
+}
+
+void
+sf_shared_set_max_ahead(SfShared *shared, int max_ahead)
+{
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+		pg_atomic_write_u32(&shared->generators[i].max_ahead, (uint32) max_ahead * 1000);
+}
+
+/* Publish the settings of this process that a reload changes. */
+static void
+publish(SfShared *shared)
+{
+	pg_atomic_write_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
+	pg_atomic_write_u32(&shared->configured_sno_partition, (uint32) sf_settings_sno_partition);
+	pg_atomic_write_u32(&shared->max_clock_step, (uint32) sf_max_clock_step);
+	pg_atomic_write_u32(&shared->sequence_jitter, (uint32) sf_sequence_jitter);
+	pg_atomic_write_u32(&shared->registry_is_set, sf_registry_is_set());
+	sf_shared_set_max_ahead(shared, sf_max_ahead);
+}
+
+/* Fill empty memory from the settings of this process. */
+static void
+fill(SfShared *new)
+{
+	bool		leased = new->preloaded && sf_registry_is_set();
+
+	pg_atomic_init_u32(&new->configured_machine_id, 0);
+	pg_atomic_init_u32(&new->configured_sno_partition, 0);
+	pg_atomic_init_u32(&new->max_clock_step, 0);
+	pg_atomic_init_u32(&new->sequence_jitter, 0);
+	pg_atomic_init_u32(&new->registry_is_set, 0);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	LWLockInitialize(&new->registry.lock, new->tranche);
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
 					  sf_settings_layout, sf_settings_layout_text,
-					  *sf_settings_sequence_range, leased, new->tranche);
+					  *sf_settings_sequence_range, leased);
 	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
-					  *sf_settings_sno_sequence_range, leased, new->tranche);
+					  *sf_settings_sno_sequence_range, leased);
 	sf_lease_init(&new->registry);
-	sf_horizon_init(horizon_of(new), new->tranche);
+	sf_horizon_init(horizon_of(new));
+	publish(new);
 	if (new->preloaded)
 		restore_shared(new);
+	sf_settings_worker_set_filled(&new->settings_worker);
 }
 
 static void
@@ -114,7 +150,10 @@ start_shared(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("snowflake", shared_size(), &found);
 	if (!found)
-		fill_shared(shared);
+	{
+		make_empty(shared);
+		fill(shared);
+	}
 	sf_horizon_attach(horizon_of(shared));
 	LWLockRelease(AddinShmemInitLock);
 	sf_attach_tranche(shared->tranche, "snowflake");
@@ -160,36 +199,69 @@ check_version(const SfShared *found)
 				errhint("Restart the server."));
 }
 
-/* Find the state that a session has made, or make it. */
-static void
-attach(void)
+/* The memory, which may not be filled yet.  Returns NULL if only the postmaster can make it. */
+static SfShared *
+find_or_make(void)
 {
-	SfShared   *found = sf_named_segment("snowflake", shared_size(), fill_shared);
+	SfShared   *found = sf_named_segment("snowflake", shared_size(), make_empty);
 
-	if (found == NULL)
-		return;
-	check_version(found);
+	if (found)
+		check_version(found);
+	return found;
+}
+
+static void
+attach(SfShared *found)
+{
 	sf_attach_tranche(found->tranche, "snowflake");
 	sf_horizon_attach(horizon_of(found));
 	shared = found;
-	sf_shared_set_max_ahead(sf_max_ahead);
+}
+
+/*
+ * Main function of the settings worker.  If the memory is filled already, an earlier worker was
+ * terminated.
+ */
+void
+snowflake_settings_worker_main(Datum argument)
+{
+	SfShared   *found;
+
+	sf_settings_worker_begin();
+	found = find_or_make();
+	if (found == NULL || !sf_settings_worker_enter(&found->settings_worker))
+		return;
+	attach(found);
+	if (sf_settings_worker_has_filled(&found->settings_worker))
+		publish(found);
+	else
+		fill(found);
+	sf_settings_worker_serve();
+}
+
+bool
+sf_shared_publishes(void)
+{
+	return shared && (!IsUnderPostmaster || sf_is_settings_worker());
+}
+
+static void
+find_filled(void)
+{
+	SfShared   *found = find_or_make();
+
+	if (found == NULL)
+		return;
+	sf_settings_worker_await(&found->settings_worker);
+	attach(found);
 }
 
 SF_HOT SfShared *
 sf_shared(void)
 {
 	if (shared == NULL && IsUnderPostmaster)
-		attach();
+		find_filled();
 	return shared;
-}
-
-void
-sf_shared_set_max_ahead(int max_ahead)
-{
-	if (shared == NULL || (shared->preloaded && IsUnderPostmaster))
-		return;
-	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
-		pg_atomic_write_u32(&shared->generators[i].max_ahead, (uint32) max_ahead * 1000);
 }
 
 /*
@@ -215,7 +287,7 @@ sf_shared_required(void)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
 				preload_hint());
-	if (!shared->preloaded && sf_registry_is_set())
+	if (!shared->preloaded && pg_atomic_read_u32(&shared->registry_is_set))
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),

@@ -11,24 +11,32 @@
 
 #include "state/generator_state.h"
 #include "state/lease.h"
+#include "state/settings_worker.h"
 
 typedef struct SfShared
 {
 	/*
-	 * Written once: the version of the library that has made the state,
-	 * whether the postmaster made it, and the tranche of its locks.
+	 * Written once: the version of the library that has made the memory, the
+	 * tranche of its locks, and whether the postmaster made it.
 	 */
 	char		version[16];
-	bool		preloaded;
 	int			tranche;
+	bool		preloaded;
+
+	/* Without the preload: the worker that writes the fields below. */
+	SfSettingsWorker settings_worker;
 
 	/*
-	 * The postmaster's values of snowflake.machine_id and
-	 * snowflake.sno_partition, each an int.  Sessions see a reload one by
-	 * one, and some late; the postmaster is the first.
+	 * The server's values of settings that a reload changes, published by the
+	 * postmaster or the settings worker.  A session can have other ones
+	 * (state/settings_worker.c), or see a reload late, so it never uses its
+	 * own.  snowflake.max_ahead is in each generator.
 	 */
-	pg_atomic_uint32 configured_machine_id;
-	pg_atomic_uint32 configured_sno_partition;
+	pg_atomic_uint32 configured_machine_id; /* an int */
+	pg_atomic_uint32 configured_sno_partition;	/* an int */
+	pg_atomic_uint32 max_clock_step;	/* ms; 0: no check */
+	pg_atomic_uint32 sequence_jitter;
+	pg_atomic_uint32 registry_is_set;	/* a bool */
 
 	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
@@ -44,11 +52,12 @@ typedef struct SfShared
 extern void sf_shared_init(void);
 
 /*
- * The shared state.  If there is none yet, the session makes it (PostgreSQL 17 and later), even for
- * a function that only decodes, so that the layout does not change after its first use.  Returns
- * NULL if only the postmaster could have made it.
+ * The shared state.  If there is none yet, the session lets the settings worker make it (PostgreSQL
+ * 17 and later), even for a function that only decodes, so that the layout does not change after
+ * its first use.  Returns NULL if only the postmaster could have made it.
  *
- * Raises object_not_in_prerequisite_state if it was made by another version of the library.
+ * Raises object_not_in_prerequisite_state if it was made by another version of the library, or if
+ * there is none and the worker does not make it (sf_settings_worker_await).
  */
 extern SfShared *sf_shared(void);
 
@@ -60,11 +69,13 @@ extern SfShared *sf_shared(void);
 extern SfShared *sf_shared_required(void);
 
 /*
- * Allow IDs to be max_ahead ms ahead of the clock from now on, if the configuration of this process
- * applies: it is the postmaster or, if the postmaster has not loaded the library, any session that
- * sees a reload.
+ * Whether the settings of this process are those of the server, so that it publishes them: it is
+ * the postmaster or, without the preload, the settings worker.
  */
-extern void sf_shared_set_max_ahead(int max_ahead);
+extern bool sf_shared_publishes(void);
+
+/* Allow IDs to be max_ahead ms ahead of the clock from now on. */
+extern void sf_shared_set_max_ahead(SfShared *shared, int max_ahead);
 
 /*
  * The layout of this server: that of the shared state, or else that of the setting; and its text.

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster wait_for_clients snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled none_is_issued_twice);
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -98,6 +98,19 @@ sub postmaster
 	return (split /\n/, slurp_file($server->data_dir . '/postmaster.pid'))[0];
 }
 
+# Write into a server's PID file what the postmaster writes there: "stopping", or "ready".
+sub write_pid_file_status
+{
+	my ($server, $status) = @_;
+	my $name = $server->data_dir . '/postmaster.pid';
+	my @lines = split /^/, slurp_file($name);
+
+	$lines[7] = sprintf("%-8s\n", $status);
+	open(my $file, '+<', $name) or die "$name: $!";
+	print $file @lines;
+	close $file;
+}
+
 # Keep a server from starting processes, and so from accepting clients, until it is resumed.
 my %paused;
 
@@ -149,13 +162,20 @@ sub crash
 	wait_until(sub { !grep { kill 0, $_ } $postmaster, @children });
 }
 
-# Wait until a server that has restarted its processes accepts clients.  No query is sent: a psql
-# that cannot connect can end before the query is written to it, and IPC::Run then dies.
-sub wait_for_clients
+# Kill one process of a server that restarts all processes then (restart_after_crash), and wait until
+# the server accepts clients again: a fast stop before that never ends (docs/troubleshooting.md).
+# While the server restarts them, an optional function is called.  Returns false if the process had
+# ended before.
+sub kill_process
 {
-	my ($server) = @_;
+	my ($server, $process, $meanwhile) = @_;
+	my $log = -s $server->logfile;
 
-	$server->poll_query_until('postgres', undef, '') or die 'the server lets no client in';
+	kill('KILL', $process) or return 0;
+	$meanwhile->() if $meanwhile;
+	wait_until(sub { substr(slurp_file($server->logfile), $log) =~ /LOG:  database system is ready to accept connections/ })
+	  or die 'the server does not accept clients again';
+	return 1;
 }
 
 # Wait until a function returns a true value, or for a long time; returns its last value.

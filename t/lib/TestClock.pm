@@ -1,4 +1,4 @@
-# A wall clock that a test can step (clock.c), for the servers that it starts.
+# A wall clock that a test can step, and a slow disk (clock.c), for the servers that it starts.
 package TestClock;
 
 use strict;
@@ -29,6 +29,7 @@ sub new
 	$self->thaw;
 	$self->set_monotonic(0);
 	$self->fill_disk(0);
+	$self->slow_disk(0);
 	return $self;
 }
 
@@ -55,6 +56,14 @@ sub fill_disk
 	my ($self, $full) = @_;
 
 	$self->put(24, $full ? 1 : 0);
+}
+
+# Set how many seconds each flush of WAL takes.  The server needs fsync = on.
+sub slow_disk
+{
+	my ($self, $seconds) = @_;
+
+	$self->put(32, $seconds);
 }
 
 # Write one of the file's numbers.

@@ -1,6 +1,6 @@
 /*
  * clock.c
- *	  A wall clock that tests can step, and a disk that is full, for LD_PRELOAD.
+ *	  A wall clock that tests can step, and a disk that is full or slow, for LD_PRELOAD.
  *
  * The file that SNOWFLAKE_TEST_CLOCK names holds a signed 64-bit number of
  * nanoseconds by which the wall clock is off, a second one, the time since
@@ -8,6 +8,8 @@
  * CLOCK_MONOTONIC is off.  It is mapped, so that a write to it steps the clock of
  * all processes at once, while they run.  The time since the machine booted stays
  * true.  While a fourth number is not 0, writes to files of WAL fail as if the disk were full.
+ * A fifth one is the time in nanoseconds by which each fdatasync() takes longer, which PostgreSQL
+ * calls only for WAL.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,6 +33,7 @@ typedef struct Fault
 	int64_t		frozen_at;
 	int64_t		monotonic_offset;
 	int64_t		wal_disk_full;
+	int64_t		flush_time;
 } Fault;
 
 static const volatile Fault *fault;
@@ -123,4 +126,15 @@ pwrite(int file, const void *data, size_t size, off_t offset)
 		}
 	}
 	return syscall(SYS_pwrite64, file, data, size, offset);
+}
+
+/* A signal does not end it, as it does not end a write to a disk; a lower number does. */
+int
+fdatasync(int file)
+{
+	static const struct timespec slice = {0, NS_PER_SECOND / 100};
+
+	for (int64_t slept = 0; fault && slept < fault->flush_time; slept += slice.tv_nsec)
+		nanosleep(&slice, NULL);
+	return (int) syscall(SYS_fdatasync, file);
 }

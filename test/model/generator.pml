@@ -187,6 +187,8 @@
 byte cursor;
 byte reserved_until;
 bool opened;					/* the origin is known */
+byte pending;					/* pending.until; 0 for none */
+bool pending_flushed;			/* !XLogNeedsFlush(pending.lsn) */
 byte generation;
 #ifdef PHASES
 byte wall_safe;
@@ -353,9 +355,15 @@ inline replorigin_advance(position)
 {
 #ifdef PHASES
 	d_step {
-		written.safe = wall_safe;
-		written.phase = PHASE(cursor);
-		written.reserved_until = MAX(written.reserved_until, position)
+		if						/* the three are one number in C */
+		:: position > written.reserved_until ||
+			(position == written.reserved_until && (wall_safe > written.safe ||
+			(wall_safe == written.safe && PHASE(cursor) > written.phase))) ->
+			written.safe = wall_safe;
+			written.phase = PHASE(cursor);
+			written.reserved_until = position
+		:: else
+		fi
 	}
 #else
 	written.reserved_until = MAX(written.reserved_until, position)
@@ -367,9 +375,16 @@ inline replorigin_advance_back(position)
 	written.reserved_until = position
 }
 
+/* Up to the end of WAL, and so also the record of a pending extension. */
+inline flush()
+{
+	replay(written, flushed);
+	pending_flushed = (pending != 0)
+}
+
 inline XLogFlush()
 {
-	d_step { replay(written, flushed) }
+	d_step { flush() }
 }
 
 /* The promise no longer holds for the watched ID. */
@@ -450,6 +465,10 @@ inline stop_issuing(previous)
 		previous = reserved_until;
 #if !defined(STOP_LEFT_OUT) && !defined(STOP_LATE)
 		reserved_until = 0;
+#endif
+#ifndef KEEP_PENDING
+		pending = 0;
+		pending_flushed = false;
 #endif
 #ifdef REACH
 		stopped = true
@@ -561,7 +580,10 @@ inline sf_generator_open()
 #define LAST_TICK_TO_RESERVE	LAST_TICK
 #endif
 
-/* state/reservation.c: sf_reservation_extend, sf_reservation_extend_early, extend_locked */
+/*
+ * state/reservation.c: sf_reservation_extend, sf_reservation_extend_early.  An extension that is
+ * written is pending.  The session flushes it, or leaves it to others.
+ */
 inline sf_reservation_extend()
 {
 	atomic {
@@ -573,6 +595,12 @@ inline sf_reservation_extend()
 		fi
 	}
 	atomic {
+		if
+		:: pending != 0 ->
+			forget_seen();
+			goto publish
+		:: true
+		fi;
 		/* core/reservation.h: sf_reservation_next */
 		read_clock();
 		extended = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, LAST_TICK_TO_RESERVE));
@@ -589,13 +617,29 @@ inline sf_reservation_extend()
 		fi
 	}
 	write_origin(extended);
-#ifdef PUBLISH_BEFORE_FLUSH
-	reserved_until = extended;
-#endif
-	XLogFlush();
 	atomic {
-		reserved_until = extended;
+		pending = extended;
+		pending_flushed = false;
 		extended = 0;
+		if
+		:: true
+		:: UNLOCK; goto idle		/* begin_extension */
+		fi
+	}
+publish:
+#ifdef PUBLISH_BEFORE_FLUSH
+	reserved_until = MAX(reserved_until, pending);
+#endif
+#ifndef PUBLISH_PENDING_UNFLUSHED
+	if
+	:: XLogFlush()					/* flush_extension */
+	:: pending_flushed				/* look_at_extension */
+	fi;
+#endif
+	atomic {						/* publish_extension */
+		reserved_until = MAX(reserved_until, pending);
+		pending = 0;
+		pending_flushed = false;
 		UNLOCK;
 		goto idle
 	}
@@ -883,10 +927,7 @@ inline move_forward()
 #ifdef PUBLISH_FORWARD_FIRST
 	reserved_until = MAX(reserved_until, position);
 #endif
-	d_step {						/* with the greater of the two */
-		replorigin_advance(position);
-		replorigin_advance(reserved_until)
-	}
+	written.reserved_until = MAX(position, reserved_until);		/* replorigin_advance_back */
 	XLogFlush();
 	stop_issuing(previous);
 	atomic {
@@ -1168,11 +1209,10 @@ proctype Registry_worker()
 idle:
 	{
 		atomic {
-			RUNNING && !locked && changes < CHANGES_OF_LEASE;
-			changes++;
-			locked = true;
+			RUNNING && changes < CHANGES_OF_LEASE;
 			if
 			:: kept_machine != NOT_PINNED && kept_end < TICKS ->
+				changes++;
 				machine = kept_machine;
 				start = kept_start;
 				end = kept_end + 1;
@@ -1180,10 +1220,14 @@ idle:
 #ifdef REACH
 				renewed = true;
 #endif
-				lease_end = end;			/* state/change.c: sf_extend_lease */
+				lease_end = end;			/* state/change.c: sf_extend_lease, without the lock */
 				forget_change();
-				locked = false;
 				goto idle
+			:: !locked ->
+				changes++;
+				locked = true
+			fi;
+			if
 			:: true ->
 				choose();
 				if
@@ -1313,6 +1357,8 @@ inline restart()
 {
 	cursor = 0;
 	reserved_until = 0;
+	pending = 0;
+	pending_flushed = false;
 	opened = false;
 	generation = 0;
 #ifdef PHASES
@@ -1342,8 +1388,8 @@ active proctype World()
 end:
 	do
 	:: d_step {						/* some process flushes WAL */
-			RUNNING && DIFFER(flushed, written);
-			replay(written, flushed)
+			RUNNING && (DIFFER(flushed, written) || (pending != 0 && !pending_flushed));
+			flush()
 		}
 	:: d_step {						/* a crash */
 			RUNNING && crashes < CRASHES;

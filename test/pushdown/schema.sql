@@ -46,6 +46,12 @@ CREATE INDEX ON listed (id);
 CREATE INDEX ON listed_2 (snowflake_timestamp(id, 'twitter'));
 INSERT INTO listed SELECT id, n, item FROM loose;
 
+CREATE TABLE hashed (id bigint PRIMARY KEY, n integer, item text) PARTITION BY HASH (id);
+CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 0);
+CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 1);
+CREATE TABLE hashed_2 PARTITION OF hashed FOR VALUES WITH (MODULUS 3, REMAINDER 2);
+INSERT INTO hashed SELECT id, n, item FROM plain;
+
 CREATE TABLE timely (id bigint, n integer, item text) PARTITION BY RANGE (snowflake_timestamp(id, 'twitter'));
 CREATE TABLE timely_1 PARTITION OF timely FOR VALUES FROM (MINVALUE) TO ('2026-03-15 00:00+00');
 CREATE TABLE timely_2 PARTITION OF timely FOR VALUES FROM ('2026-03-15 00:00+00') TO (MAXVALUE);
@@ -70,6 +76,30 @@ ALTER TABLE secret ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON secret USING (n % 3 <> 0 AND snowflake_timestamp(id) < '2026-04-10 00:00+00') WITH CHECK (true);
 CREATE POLICY third ON secret FOR SELECT USING (item = 'item 3');
 
+-- a table of another server, which is this one; a local table if postgres_fdw is not installed
+CREATE TABLE near AS SELECT id, n, item FROM plain;
+CREATE INDEX ON near (id);
+SELECT count(*) > 0 AS has_fdw FROM pg_available_extensions WHERE name = 'postgres_fdw' \gset
+\if :has_fdw
+CREATE EXTENSION postgres_fdw;
+SELECT format('CREATE SERVER this FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L, extensions %L)',
+	split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database(), 'snowflake') \gexec
+SELECT format('CREATE USER MAPPING FOR PUBLIC SERVER this OPTIONS (user %L, password_required %L)', current_user, 'false') \gexec
+CREATE FOREIGN TABLE far (id bigint, n integer, item text) SERVER this OPTIONS (table_name 'near');
+\else
+CREATE TABLE far AS SELECT id, n, item FROM near;
+\endif
+
+-- rows whose layouts differ, with nulls; layouts by number; and layouts that are no layouts
+CREATE TABLE layouts AS
+SELECT l, lay FROM unnest('{twitter,discord,NULL,sonyflake,instagram}'::text[]) WITH ORDINALITY u (lay, l);
+CREATE TABLE labeled AS SELECT id, n, item, lay FROM plain LEFT JOIN layouts ON l = n % 6;
+ALTER TABLE labeled ADD PRIMARY KEY (id);
+CREATE TABLE mislabeled AS SELECT id, n, item, CASE n % 40 WHEN 7 THEN 'nonsense' WHEN 9 THEN 'javascript' ELSE lay END AS lay FROM labeled;
+ALTER TABLE mislabeled ADD PRIMARY KEY (id);
+CREATE TABLE vacant AS SELECT * FROM labeled LIMIT 0;
+ALTER TABLE vacant ADD PRIMARY KEY (id);
+
 -- IDs of type sno
 CREATE TABLE ids AS
 SELECT sno_encode(timestamptz '2026-03-01 00:00+00' + (n / 3) * interval '30 hours' + (n % 2) * interval '4 ms', n % 5, n % 2, n, n % 4 = 0) AS id, n, 'item ' || n % 7 AS item
@@ -86,7 +116,7 @@ INSERT INTO days SELECT 100 + n, snowflake_timestamp(id) FROM plain WHERE n % 40
 -- a view with the key and one without it, for each table
 SELECT format('CREATE VIEW v_%1$s AS SELECT id, %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END),
        format('CREATE VIEW k_%1$s AS SELECT %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END)
-FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,timely,parent,secret,ids}'::text[]) name \gexec
+FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,hashed,timely,parent,secret,far,ids}'::text[]) name \gexec
 
 -- views that are more complex
 CREATE VIEW v_outer AS SELECT id, created_at, n, item FROM v_plain WHERE n > 3;
@@ -115,6 +145,13 @@ CREATE VIEW v_latest AS SELECT id, snowflake_timestamp(id) AS created_at, n, ite
 CREATE VIEW v_joined AS SELECT b.id, snowflake_timestamp(b.id) AS created_at, a.n, a.item FROM plain a LEFT JOIN bare b ON a.n = b.n AND snowflake_timestamp(b.id) < '2026-04-01 00:00+00';
 CREATE VIEW v_coalesced AS SELECT coalesce(a.id, b.id) AS id, snowflake_timestamp(coalesce(a.id, b.id)) AS created_at, coalesce(a.n, b.n) AS n, a.item FROM loose a FULL JOIN bare b ON a.id = b.id;
 CREATE VIEW v_padded AS SELECT a.id, snowflake_timestamp(b.id) AS created_at, a.n, coalesce(b.item, 'none') AS item FROM plain a LEFT JOIN (SELECT id, n, item, 1 AS one FROM bare) b USING (n);
+CREATE VIEW v_newest AS SELECT id, snowflake_timestamp(id) + interval '0' AS created_at, n, item FROM plain ORDER BY snowflake_timestamp(id) DESC, id DESC LIMIT 60;
+CREATE VIEW v_barrier_secret WITH (security_barrier) AS SELECT id, created_at, n, item FROM v_secret WHERE n % 4 <> 3;
+-- views whose layouts differ from row to row
+CREATE VIEW v_labeled AS SELECT id, snowflake_timestamp(id, lay) AS created_at, n, item, lay FROM labeled;
+CREATE VIEW v_labels AS SELECT id, snowflake_timestamp(id, lay) AS created_at, n, item, lay FROM plain JOIN layouts ON l = n % 6;
+CREATE VIEW v_label AS SELECT id, (snowflake_decode(id, lay)).created_at, n, item, lay FROM plain, layouts WHERE l = 3;
+CREATE VIEW v_barrier_labels WITH (security_barrier) AS SELECT * FROM v_labels WHERE n % 4 <> 1;
 
 -- functions that are inlined
 CREATE FUNCTION rows_of_plain() RETURNS TABLE (id bigint, created_at timestamptz, n integer, item text) LANGUAGE sql STABLE
@@ -122,17 +159,19 @@ BEGIN ATOMIC SELECT id, snowflake_timestamp(id), n, item FROM plain; END;
 CREATE FUNCTION rows_since(since timestamptz) RETURNS TABLE (id bigint, created_at timestamptz, n integer, item text) LANGUAGE sql STABLE
 BEGIN ATOMIC SELECT id, snowflake_timestamp(id), n, item FROM parted WHERE snowflake_timestamp(id) >= since; END;
 CREATE FUNCTION time_of(id bigint) RETURNS timestamptz LANGUAGE sql STABLE RETURN snowflake_timestamp(id);
+CREATE FUNCTION time_in(id bigint, layout text) RETURNS timestamptz LANGUAGE sql IMMUTABLE RETURN snowflake_timestamp(id, layout);
 CREATE FUNCTION is_late(at timestamptz, n integer) RETURNS boolean LANGUAGE sql STABLE RETURN at > '2026-03-25 00:00+00' OR n = 3;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO random_reader;
 VACUUM ANALYZE;
 
-/* A statement as it is executed: with values for its parameters $1 and $2, once it is prepared. */
+/* A statement as it is executed: with values for its parameters, two instants and a layout, once it is prepared. */
 CREATE FUNCTION prepared(statement text, way text, parameters text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-	IF way <> 'generic' THEN
+	IF way NOT IN ('generic', 'custom') THEN
 		RETURN statement;
 	END IF;
-	EXECUTE 'PREPARE random_query (timestamptz, timestamptz) AS ' || statement;
+	PERFORM set_config('plan_cache_mode', format('force_%s_plan', way), true);
+	EXECUTE 'PREPARE random_query (timestamptz, timestamptz, text) AS ' || statement;
 	RETURN 'EXECUTE random_query ' || parameters;
 END $$;
 
@@ -170,6 +209,18 @@ BEGIN
 			EXECUTE format('SELECT array_agg(q::text) FROM (%s) q', statement) INTO result;
 		ELSIF way = 'run' THEN
 			EXECUTE statement;
+		ELSIF way = 'table' THEN
+			EXECUTE 'CREATE TEMPORARY TABLE made AS ' || statement;
+			SELECT array_agg(made::text) INTO result FROM made;
+		ELSIF way = 'current' THEN
+			OPEN lines FOR EXECUTE statement;
+			LOOP
+				FETCH lines INTO line;
+				EXIT WHEN NOT FOUND;
+				result := result || line::text;
+				EXECUTE format('UPDATE %I SET n = n + 3000 WHERE CURRENT OF %I', changed, lines);
+			END LOOP;
+			CLOSE lines;
 		ELSE
 			FOR line IN EXECUTE statement LOOP
 				result := result || line::text;

@@ -235,24 +235,38 @@ test_reservation(void)
 	ok(sf_layout_parse("epoch=2000-01-01 tick=1ms timestamp=41 machine=10 sequence=12",
 					   &layout, &error), "a layout parses");
 	is_int(sf_reservation_length(&layout), 1000000, "a second is reserved");
-	reserved_until = sf_reservation_next(&layout, 5000000, 0);
+	reserved_until = sf_reservation_next(&layout, 5000000, 0, 0);
 	is_int((int64_t) reserved_until, INT64_C(6000) << 12, "a second past the clock");
-	is_int((int64_t) sf_reservation_next(&layout, 5000001, 0), INT64_C(6001) << 12, "rounded up to a tick");
-	is_int((int64_t) sf_reservation_next(&layout, 5000000, (UINT64_C(7000) << 12) + 5),
+	is_int((int64_t) sf_reservation_next(&layout, 5000001, 0, 0), INT64_C(6001) << 12, "rounded up to a tick");
+	is_int((int64_t) sf_reservation_next(&layout, 5000000, (UINT64_C(7000) << 12) + 5, 0),
 		   INT64_C(8000) << 12, "a second past the cursor, if that is ahead");
-	is_int((int64_t) sf_reservation_next(&layout, -INT64_C(9000000000), 0),
+	is_int((int64_t) sf_reservation_next(&layout, -INT64_C(9000000000), 0, 0),
 		   INT64_C(1000) << 12, "under a clock before the epoch");
-	ok(!sf_reservation_is_near(&layout, UINT64_C(5499) << 12, reserved_until), "not near before the middle");
-	ok(sf_reservation_is_near(&layout, UINT64_C(5500) << 12, reserved_until), "near at the middle");
+	ok(!sf_reservation_is_near(&layout, UINT64_C(5499) << 12, reserved_until, 0), "not near before the middle");
+	ok(sf_reservation_is_near(&layout, UINT64_C(5500) << 12, reserved_until, 0), "near at the middle");
+
+	is_int((int64_t) sf_reservation_next(&layout, 5000000, 0, 125000), INT64_C(6000) << 12,
+		   "a second, if a write takes no more than an eighth of it");
+	is_int((int64_t) sf_reservation_next(&layout, 5000000, 0, 5000000), INT64_C(45000) << 12,
+		   "eight times the time of a write, if that is more");
+	ok(!sf_reservation_is_near(&layout, UINT64_C(24999) << 12, INT64_C(45000) << 12, 5000000) &&
+	   sf_reservation_is_near(&layout, UINT64_C(25000) << 12, INT64_C(45000) << 12, 5000000),
+	   "the middle is that of the longer time");
+	is_int(sf_reservation_write_time(100000, 5000000, 5000000), 5000000, "the time of a slower flush");
+	is_int(sf_reservation_write_time(5000000, 100000, 100000), 4375000, "an eighth less after a fast one");
+	is_int(sf_reservation_write_time(100000, INT64_C(3600000000), INT64_C(3600000000)), 7500000, "but not an hour");
+
+	is_int(sf_reservation_write_time(5000000, 0, 100000), 4375000, "the same if others have flushed it");
+	is_int(sf_reservation_write_time(5000000, 0, 5000000), 5000000, "kept if that may have taken as long");
 
 	ok(sf_layout_parse("epoch=2000-01-01 tick=1s timestamp=4 sequence=2", &layout, &error),
 	   "a layout of 16 seconds parses");
 	is_int(sf_reservation_length(&layout), 2000000, "two ticks are reserved");
-	is_int((int64_t) sf_reservation_next(&layout, 13000000, 0), 15 << 2, "up to the last tick");
-	ok(!sf_reservation_is_near(&layout, 13 << 2, 15 << 2), "not near in the first of them");
-	ok(sf_reservation_is_near(&layout, 14 << 2, 15 << 2), "near in the second");
-	is_int((int64_t) sf_reservation_next(&layout, 14000000, 0), 16 << 2, "up to the end of the layout");
-	is_int((int64_t) sf_reservation_next(&layout, 99000000, 0), 16 << 2, "and no further");
+	is_int((int64_t) sf_reservation_next(&layout, 13000000, 0, 0), 15 << 2, "up to the last tick");
+	ok(!sf_reservation_is_near(&layout, 13 << 2, 15 << 2, 0), "not near in the first of them");
+	ok(sf_reservation_is_near(&layout, 14 << 2, 15 << 2, 0), "near in the second");
+	is_int((int64_t) sf_reservation_next(&layout, 14000000, 0, 0), 16 << 2, "up to the end of the layout");
+	is_int((int64_t) sf_reservation_next(&layout, 99000000, 0, 0), 16 << 2, "and no further");
 }
 
 static void
