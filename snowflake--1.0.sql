@@ -662,15 +662,32 @@ COMMENT ON FUNCTION snowflake_adopt(regclass, name) IS
 'makes snowflake_nextval() the default of a bigint column, or sno_nextval() that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
- * The origin, of which a cluster has one for all its databases
+ * The durable state, of which a server has one for all its databases
+ *
+ * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog that
+ * all databases share and pg_upgrade preserves: a grant of a privilege that everyone has anyway.
  */
 
-CREATE FUNCTION snowflake_create_origin() RETURNS void
-AS 'MODULE_PATHNAME', 'snowflake_create_origin'
+CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_create_state'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
-COMMENT ON FUNCTION snowflake_create_origin() IS
-'creates the replication origin in which this cluster keeps the durable state of its generators, unless it exists';
+DO $$
+DECLARE
+	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+BEGIN
+	IF NOT marked THEN
+		LOCK TABLE pg_catalog.pg_parameter_acl IN SHARE ROW EXCLUSIVE MODE;
+		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+	END IF;
+	PERFORM snowflake_create_state(NOT marked);
+	IF NOT marked THEN
+		GRANT SET ON PARAMETER snowflake.max_wait TO PUBLIC;
+	END IF;
+END
+$$;
+
+DROP FUNCTION snowflake_create_state(boolean);
 
 CREATE FUNCTION snowflake_accept_layout() RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_accept_layout'
@@ -693,10 +710,8 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
 'moves the generator of Snowflake IDs to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant';
 
-REVOKE ALL ON FUNCTION snowflake_create_origin(), snowflake_accept_layout(),
-	snowflake_accept_clock(), snowflake_set_floor(timestamptz) FROM PUBLIC;
-
-SELECT snowflake_create_origin();
+REVOKE ALL ON FUNCTION snowflake_accept_layout(), snowflake_accept_clock(),
+	snowflake_set_floor(timestamptz) FROM PUBLIC;
 
 /*
  * The type sno

@@ -232,7 +232,7 @@ check() {
 # The TAP tests, those that take the longest first, so that none of them runs alone at the end.
 tap_tests() (
 	local long=(003_concurrency 204_registry_lost 202_registry_worker 203_fleet 205_pass_on 100_sno
-		201_registry_lost_leases 013_migration 005_crashes 007_origin)
+		201_registry_lost_leases 013_migration 005_crashes 007_durable)
 
 	cd "$top" || return 1
 	{ printf 't/%s.pl\n' "${long[@]}"; printf '%s\n' t/*.pl; } | awk '!seen[$0]++' | paste -sd ' '

@@ -27,7 +27,6 @@ ORDER BY 1;
 SELECT pg_stat_snowflake();
 SELECT * FROM pg_stat_snowflake;
 SELECT pg_stat_snowflake_reset();
-SELECT snowflake_create_origin();
 SELECT snowflake_accept_layout();
 SELECT snowflake_accept_clock();
 SELECT snowflake_accept_registry();

@@ -340,7 +340,7 @@ define_for_clock(void)
 							NULL, assign_max_ahead, NULL);
 	DefineCustomIntVariable("snowflake.max_wait",
 							"Sets the maximum time to wait for an ID.",
-							"A call waits for the clock, for a reservation that is written to disk, for a lock on the origin, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
+							"A call waits for the clock, for a reservation that is written to disk, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
 							&sf_max_wait,
 							5000, -1, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,

@@ -9,7 +9,6 @@
 
 static const char *const names[] = {
 	[SF_WAIT_CLOCK] = "SnowflakeClock",
-	[SF_WAIT_ORIGIN] = "SnowflakeOrigin",
 	[SF_WAIT_RESERVATION] = "SnowflakeReservation",
 	[SF_WAIT_HORIZON] = "SnowflakeHorizon",
 	[SF_WAIT_LEASE] = "SnowflakeLease",

@@ -10,8 +10,6 @@
 typedef enum SfWaitEvent
 {
 	SF_WAIT_CLOCK,				/* a session waits for the clock */
-	SF_WAIT_ORIGIN,				/* a session waits until another transaction
-								 * unlocks the origin */
 	SF_WAIT_RESERVATION,		/* a process waits until another one has
 								 * written a reservation */
 	SF_WAIT_HORIZON,			/* a session waits until another one has

@@ -48,15 +48,15 @@ $clock->freeze($now + 20);
 $session = $server->background_psql('postgres');
 $session->query('SELECT snowflake_nextval()');
 write_pid_file_status($server, 'stopping');
-my $origin = q{SELECT pg_replication_origin_progress(roname, false) - '0/0' FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint%'};
-my $reserved = $server->safe_psql('postgres', $origin);
+my $durable = q{SELECT remote_lsn - '0/0' FROM pg_replication_origin_status WHERE local_id = 65533};
+my $reserved = $server->safe_psql('postgres', $durable);
 $server->safe_psql('postgres',
 	q{SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()});
-cmp_ok($server->safe_psql('postgres', $origin), '<', $reserved, 'a session that is terminated returns the reservation');
+cmp_ok($server->safe_psql('postgres', $durable), '<', $reserved, 'a session that is terminated returns the reservation');
 write_pid_file_status($server, 'ready');
 $clock->freeze($now + 20.01);    # the rest of the tick is still reserved
 $before = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
-cmp_ok($server->safe_psql('postgres', $origin), '>=', $reserved, 'and the next caller reserves it again');
+cmp_ok($server->safe_psql('postgres', $durable), '>=', $reserved, 'and the next caller reserves it again');
 $session->{run}->finish;
 crash($server);
 $clock->start($server);

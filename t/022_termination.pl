@@ -26,7 +26,7 @@ $server->safe_psql('postgres', 'CREATE DATABASE other');
 $clock->step(10);    # what CREATE EXTENSION has reserved has passed
 
 my $tick = 'SELECT snowflake_nextval() >> 28';
-my $origin = q{SELECT pg_replication_origin_progress(roname, false) - '0/0' FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint%'};
+my $durable = q{SELECT remote_lsn - '0/0' FROM pg_replication_origin_status WHERE local_id = 65533};
 
 sub terminate
 {
@@ -39,10 +39,10 @@ sub terminate
 # crash the server.
 my $before_stop = $server->background_psql('postgres');
 $before_stop->query($tick);
-my $kept = $server->safe_psql('postgres', $origin);
+my $kept = $server->safe_psql('postgres', $durable);
 is(terminate($before_stop->query('SELECT pg_backend_pid()')), 't', 'a session ends while the server runs');
 $before_stop->{run}->finish;
-is($server->safe_psql('postgres', $origin), $kept, 'it returns nothing');
+is($server->safe_psql('postgres', $durable), $kept, 'it returns nothing');
 $clock->step(10);
 write_pid_file_status($server, 'stopping');
 
@@ -50,10 +50,10 @@ write_pid_file_status($server, 'stopping');
 my $now = $clock->freeze;
 my $session = $server->background_psql('postgres');
 my $first = $session->query($tick);
-my $reserved = $server->safe_psql('postgres', $origin);
+my $reserved = $server->safe_psql('postgres', $durable);
 is(terminate($session->query('SELECT pg_backend_pid()')), 't', 'a session ends');
 $session->{run}->finish;
-cmp_ok($server->safe_psql('postgres', $origin), '<', $reserved, 'and returns the reservation');
+cmp_ok($server->safe_psql('postgres', $durable), '<', $reserved, 'and returns the reservation');
 is(($server->psql('postgres', $tick))[1], $first, 'the next ID is of the same tick');
 
 # Nor is any catalog read: that can wait for a lock, and a process that exits is not interrupted.
@@ -64,7 +64,7 @@ $server->safe_psql('postgres', q{CREATE TABLE decoded (number int);
 $server->safe_psql('postgres', 'INSERT INTO decoded VALUES (1)');
 $session = $server->background_psql('postgres');
 $session->query($tick);
-$reserved = $server->safe_psql('postgres', $origin);
+$reserved = $server->safe_psql('postgres', $durable);
 my $pid = $session->query('SELECT pg_backend_pid()');
 my $other = $server->background_psql('postgres');
 $other->query('BEGIN; LOCK pg_attribute IN ACCESS EXCLUSIVE MODE');
@@ -75,7 +75,7 @@ is(terminate($pid), 't', 'a session ends while a catalog is locked');
 $other->query('ROLLBACK');
 $other->quit;
 $session->{run}->finish;
-cmp_ok($server->safe_psql('postgres', $origin), '<', $reserved, 'and returns the reservation');
+cmp_ok($server->safe_psql('postgres', $durable), '<', $reserved, 'and returns the reservation');
 
 # A walsender can end when no WAL may be written any more.
 $clock->freeze($now + 15);
@@ -83,22 +83,22 @@ my $out = '';
 my $in = "$tick;\n";
 my $walsender = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('postgres') . ' replication=database' ], '<', \$in, '>', \$out, '2>', '/dev/null');
 $walsender->pump until $out =~ /\n/;
-$reserved = $server->safe_psql('postgres', $origin);
+$reserved = $server->safe_psql('postgres', $durable);
 is(terminate($server->safe_psql('other', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walsender'})), 't', 'a walsender ends');
 $walsender->finish;
-is($server->safe_psql('postgres', $origin), $reserved, 'and returns nothing');
+is($server->safe_psql('postgres', $durable), $reserved, 'and returns nothing');
 
 # Without a postmaster sessions end as in a crash: they leave the shared memory at once.
 $clock->freeze($now + 20);
 $session = $server->background_psql('postgres');
 $session->query($tick);
-$reserved = $server->safe_psql('postgres', $origin);
+$reserved = $server->safe_psql('postgres', $durable);
 my @children = children(postmaster($server));
 $server->kill9;
 wait_until(sub { !grep { kill 0, $_ } @children });
 $session->{run}->finish;
 $clock->start($server);
-is($server->safe_psql('postgres', $origin), $reserved, 'a session whose postmaster has died returns nothing');
+is($server->safe_psql('postgres', $durable), $reserved, 'a session whose postmaster has died returns nothing');
 $server->stop;
 
 done_testing();

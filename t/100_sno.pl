@@ -111,7 +111,7 @@ is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 't
 $its_clock->set(2);
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'continues when it is corrected');
 
-# The end of the timestamp bits: callers wait for a floor there, also if the origin rounds it up to
+# The end of the timestamp bits: callers wait for a floor there, also if the durable state rounds it up to
 # the end, and a clock that is past it is an error.
 $wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
 fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);

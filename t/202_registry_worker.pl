@@ -296,31 +296,6 @@ $$
 SQL
 $slow->stop;
 
-# The same while the origin is missing, at one instant.  The registry worker needs a clock that
-# runs, and leases begin early enough for the clock to be set back after it.
-my $clock = TestClock->new;
-$registry->safe_psql('postgres', 'CREATE DATABASE early');
-$registry->safe_psql('early', "CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.configure(max_skew => '1 hour'); SELECT snowflake_registry.declare_first()");
-my $missing = $fleet->server('missing', clock => $clock, lines => [ 'snowflake.machine_id = 201', 'snowflake.registry_lease = 600',
-		"snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=early'" ]);
-$fleet->wait_for_state($missing, 'held');
-my $instant = $clock->freeze;
-my $last = $missing->safe_psql('postgres', $nextval);
-$missing->safe_psql('postgres', "SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint:%'");
-$clock->freeze($instant + 2);
-fails_with($missing, $nextval, '55000', qr/the origin of Snowflake IDs is missing/);
-$clock->thaw;
-configure($missing, 'snowflake.machine_id', 200);
-$fleet->end_registry_worker($missing);
-$missing->poll_query_until('postgres', "SELECT machine_id = 200 AND registry_state = 'held' FROM pg_stat_snowflake WHERE generator = 'bigint'") or die;
-$missing->safe_psql('postgres', 'SELECT snowflake_create_origin()');
-$clock->freeze($instant);
-my $next = $missing->safe_psql('postgres', $nextval);
-is($missing->safe_psql('postgres', "SELECT snowflake_machine_id($last), snowflake_machine_id($next)"), '201|200', 'another machine ID while the origin is missing');
-cmp_ok($next, '>', $last, 'the next ID is greater, at the same instant');
-$clock->thaw;
-$missing->stop;
-
 # A generator that is further ahead of the clock than the lease reaches.
 my $far = $fleet->server('far', lines => [ "snowflake.max_ahead = '1min'", "snowflake.sequence_range = '0-0'" ]);
 $fleet->wait_for_state($far, 'held');

@@ -61,21 +61,21 @@ is(count_below($released), 103, 'then all rows are below it');
 $registry->start;
 $fleet->begins_to_issue($server, 'and IDs are issued again');
 
-# The lease begins after the end of the reservation, and so the first opening writes the origin.  If
+# The lease begins after the end of the reservation, and so the first opening writes a later end.  If
 # that fails, the next opening is still the first one of this run: IDs of earlier runs are refused.
 my $old = $server->safe_psql('postgres', 'SELECT max(id) FROM items');
 $server->poll_query_until('postgres', q{SELECT reserved_until < clock_timestamp() FROM pg_stat_snowflake WHERE generator = 'bigint'});
 crash($server);
 $fleet->start($server);
 my $session = $server->background_psql('postgres');
-$session->query_safe(q{SELECT pg_replication_origin_session_setup(roname) FROM pg_replication_origin WHERE roname LIKE 'snowflake bigint%'});
+$session->query_safe(q{SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES (65533, 'bigint'); SELECT pg_replication_origin_session_setup('bigint')});
 $server->poll_query_until('postgres', q{SELECT registry_state = 'held' FROM pg_stat_snowflake WHERE generator = 'bigint'});
 fails_with($server, 'SELECT snowflake_nextval()', '55006', qr/already active/);
 is($server->safe_psql('postgres', q{SELECT reserved_until IS NULL FROM pg_stat_snowflake WHERE generator = 'bigint'}), 't', 'the first opening fails');
 
 # A session that ends by this error leaves no lock behind.
 my (undef, undef, $fatal) = $server->psql('postgres', 'SET exit_on_error = on; SELECT snowflake_nextval()');
-like($fatal, qr/FATAL:  .* is already active/, 'a session ends while it writes the origin');
+like($fatal, qr/FATAL:  .* is already active/, 'a session ends while it writes');
 fails_with($server, 'SELECT snowflake_nextval()', '55006', qr/already active/);
 $session->query_safe('SELECT pg_replication_origin_session_reset()');
 $session->quit;

@@ -1,5 +1,5 @@
-# pg_upgrade does not carry replication origins over.  The new cluster issues no IDs until its
-# origin is created; if its clock is behind, the floor has to be set, too.
+# pg_upgrade does not preserve the durable state.  The new cluster issues no IDs until its floor is
+# set, also if the extension is created in another database.
 use strict;
 use warnings;
 
@@ -50,12 +50,14 @@ command_ok(
 		'--socketdir', $new->host, '--old-port', $old->port, '--new-port', $new->port ],
 	'pg_upgrade');
 
-# Without the origin no IDs are issued; a new one has no record of earlier IDs.
+# No IDs are issued before the floor is set.
 $clock->set(-3600);
 $clock->start($new);
-fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the origin of Snowflake IDs is missing/,
-	qr/pg_upgrade does not preserve it\./, qr/HINT:  Use snowflake_create_origin\(\)\..*snowflake_set_floor/);
-$new->safe_psql('postgres', 'SELECT snowflake_create_origin()');
+fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the durable state of Snowflake IDs is missing/,
+	qr/pg_upgrade and pg_dumpall do not preserve this state\./, qr/HINT:  Use snowflake_set_floor/);
+$new->safe_psql('postgres', 'CREATE DATABASE more');
+$new->safe_psql('more', 'CREATE EXTENSION snowflake');
+fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the durable state of Snowflake IDs is missing/);
 my $greatest = $ids->greatest;
 $new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");
 IdLog->new->continues_above_recovered($new, $clock, 'the new cluster');

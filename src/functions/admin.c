@@ -13,10 +13,10 @@
 
 #include "core/instant.h"
 #include "generator/clock.h"
+#include "generator/durable_error.h"
 #include "core/reservation.h"
 #include "state/change.h"
 #include "state/horizon.h"
-#include "state/origin.h"
 #include "state/registry_identity.h"
 #include "state/shared.h"
 
@@ -30,21 +30,30 @@ PG_FUNCTION_INFO_V1(sno_set_floor);
 Datum
 snowflake_accept_layout(PG_FUNCTION_ARGS)
 {
-	char	   *before;
+	SfGenerator *generator = &sf_shared_required()->generators[SF_GENERATOR_BIGINT];
+	char		text[SF_LAYOUT_TEXT_SIZE];
+	SfLayout	before;
+	bool		recorded;
 
 	PreventCommandDuringRecovery("snowflake_accept_layout()");
-	if (sf_origin_create(SF_GENERATOR_BIGINT, sf_layout_in_force(), true, &before))
-		ereport(LOG,
-				errmsg("the layout \"%s\" was accepted for Snowflake IDs",
-					   sf_layout_in_force_text()),
-				before ? errdetail("The previous layout was \"%s\".", before) : 0);
+	if (!sf_change_layout(generator, &before, &recorded))
+		PG_RETURN_VOID();
+	if (recorded)
+		sf_layout_format(&before, text);
+	ereport(LOG,
+			errmsg("the layout \"%s\" was accepted for Snowflake IDs", generator->layout_text),
+			recorded ? errdetail("The previous layout was \"%s\".", text) : 0);
 	PG_RETURN_VOID();
 }
 
 Datum
 snowflake_check_layout(PG_FUNCTION_ARGS)
 {
-	sf_origin_check_layout(sf_layout_in_force());
+	const SfLayout *layout = sf_layout_in_force();
+	SfOpening	status = sf_check_layout(layout);
+
+	if (status != SF_OPENING_DONE)
+		sf_report_not_opened(SF_GENERATOR_BIGINT, layout, status);
 	PG_RETURN_VOID();
 }
 
@@ -105,7 +114,7 @@ report_outside(const SfGenerator *generator)
 
 /*
  * Raises datetime_field_overflow for an instant outside of the layout, and for one
- * before 1970, which the origin cannot hold.
+ * before 1970, which the durable state cannot hold.
  */
 static void
 check_instant(SfGenerator *generator, TimestampTz instant)
@@ -118,8 +127,7 @@ check_instant(SfGenerator *generator, TimestampTz instant)
 }
 
 static void
-report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz instant,
-						 SfFloorChange why)
+report_floor_not_changed(SfGenerator *generator, TimestampTz instant, SfFloorChange why)
 {
 	uint64		lease_start = pg_atomic_read_u64(&generator->lease_start);
 
@@ -143,8 +151,8 @@ report_floor_not_changed(SfShared *shared, SfGenerator *generator, TimestampTz i
 					errdetail("The lease begins at %s.",
 							  timestamptz_to_str(sf_generator_time(generator, lease_start))));
 			break;
-		case SF_FLOOR_CLOSED:
-			sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+		case SF_FLOOR_OTHER_LAYOUT:
+			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_OTHER_LAYOUT);
 	}
 }
 
@@ -168,11 +176,9 @@ static void
 set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 {
 	TimestampTz instant;
-	SfShared   *shared = sf_shared_required();
-	SfGenerator *generator = &shared->generators[kind];
-	ReplOriginId origin;
+	SfGenerator *generator = &sf_shared_required()->generators[kind];
+	SfFloorEffects effects;
 	SfFloorChange change;
-	int64		horizon;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -180,12 +186,13 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 				errmsg("argument \"%s\" must not be null", "instant"));
 	instant = PG_GETARG_TIMESTAMPTZ(0);
 	check_instant(generator, instant);
-	(void) sf_origin_find(generator, true, &origin);
-	change = sf_change_floor(generator, origin, instant, &horizon);
-	sf_origin_release(origin);
-	report_floor_not_changed(shared, generator, instant, change);
-	if (horizon != SF_NO_ID)
-		warn_of_horizon(generator, instant, horizon);
+	change = sf_change_floor(generator, instant, &effects);
+	report_floor_not_changed(generator, instant, change);
+	if (effects.layout_recorded)
+		ereport(NOTICE,
+				errmsg("the layout \"%s\" was recorded for Snowflake IDs", generator->layout_text));
+	if (effects.horizon != SF_NO_ID)
+		warn_of_horizon(generator, instant, effects.horizon);
 	ereport(LOG,
 			errmsg("the floor of %s IDs was set to %s",
 				   sf_generator_name(generator), timestamptz_to_str(instant)));

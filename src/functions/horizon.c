@@ -49,15 +49,12 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 {
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator;
-	int64		horizon;
 	Datum		value;
 	bool		null = false;
 
 	check_transaction();
 	generator = sf_await_open(shared, SF_GENERATOR_BIGINT);
-	if (!sf_horizon_advance(generator, MyDatabaseId, &horizon))
-		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
-	value = Int64GetDatum(horizon);
+	value = Int64GetDatum(sf_horizon_advance(generator, MyDatabaseId));
 	return sf_row(fcinfo, &value, &null);
 }
 

@@ -83,14 +83,13 @@ add_position(StatRow *row, SfGenerator *generator)
 	uint64		reserved_until;
 	int64		ahead;
 
-	if (pg_atomic_read_u32(&generator->origin) == 0)
+	if (!sf_generator_is_open(generator))
 	{
 		add_null(row);
 		add_null(row);
 		add_null(row);
 		return;
 	}
-	pg_read_barrier();			/* the position was written before the origin */
 	ahead = sf_generator_time(generator, sf_generator_position(generator)) - GetCurrentTimestamp();
 	reserved_until = pg_atomic_read_u64(&generator->reserved_until);
 	add(row, sf_interval(Max(ahead, 0)));
@@ -147,8 +146,7 @@ add_horizon(StatRow *row, SfGenerator *generator)
 	TimestampTz time;
 	int64		first;
 
-	if (generator->kind != SF_GENERATOR_BIGINT ||
-		pg_atomic_read_u32(&generator->origin) == 0)
+	if (generator->kind != SF_GENERATOR_BIGINT || !sf_generator_is_open(generator))
 	{
 		add_null(row);
 		add_null(row);

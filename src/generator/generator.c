@@ -39,6 +39,7 @@
 #include "state/reservation.h"
 #include "state/change.h"
 #include "generator/clock.h"
+#include "generator/durable_error.h"
 #include "core/hot.h"
 #include "core/reservation.h"
 #include "generator/generator.h"
@@ -251,23 +252,6 @@ report_exhausted(const SfGenerator *generator)
 			errhint("Check the clock of this server.  If it is correct, change \"snowflake.layout\".  IDs of two layouts can be equal, and do not sort by time."));
 }
 
-/* Wait until a step that another process prevents can be tried again. */
-static void
-wait_for(SfObstacle obstacle, SfGenerator *generator, SfWait *wait)
-{
-	switch (obstacle)
-	{
-		case SF_OBSTACLE_NONE:
-			break;
-		case SF_OBSTACLE_ORIGIN:
-			sf_wait_for_origin(generator, wait);
-			break;
-		case SF_OBSTACLE_WRITER:
-			sf_wait_for_writer(generator, wait);
-			break;
-	}
-}
-
 /*
  * The next free tick is not allowed yet: wait for it, unless the clock is behind and
  * the generator can change its phase.  The clock is read again, after the cursor:
@@ -293,15 +277,27 @@ wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *stat
 			sf_wait_for_clock(generator, wait, Min(allowed, safe));
 			break;
 		case SF_STEP_BACK_CHANGE:
-			wait_for(sf_change_phase(generator, state->cursor), generator, wait);
+			if (!sf_change_phase(generator, state->cursor))
+				sf_wait_for_writer(generator, wait);
 			break;
 	}
 }
 
+/* Open the generator, or wait a moment if that cannot be done now. */
+static void
+open_or_wait(SfGenerator *generator, SfWait *wait)
+{
+	SfOpening	result = sf_generator_open(generator);
+
+	if (result == SF_OPENING_BUSY)
+		sf_wait_for_writer(generator, wait);
+	else if (result != SF_OPENING_DONE)
+		sf_report_not_opened(generator->kind, &generator->layout, result);
+}
+
 /*
- * Read the state of the generator, and open it if that has not been done.  If that cannot be done
- * now, wait a moment and return false.  The generation is read first and reserved_until last
- * (invariant 4).
+ * Read the state of the generator.  If it has no machine ID or is not open, wait a moment, or open
+ * it, and return false.  The generation is read first and reserved_until last (invariant 4).
  *
  * A change writes the generation after everything except reserved_until, and a reserved_until of 0
  * before everything.  The first barrier pairs with the addition to the generation: if the
@@ -312,8 +308,6 @@ wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *stat
 static SF_HOT bool
 read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
 {
-	SfObstacle	obstacle;
-
 	state->generation = pg_atomic_read_u32(&generator->generation);
 	pg_read_barrier();
 	state->machine_id = sf_machine_id(shared, generator->kind);
@@ -322,15 +316,12 @@ read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *
 		sf_wait_for_lease(shared, generator, wait);
 		return false;
 	}
-	obstacle = sf_generator_open(generator);
-	if (unlikely(obstacle != SF_OBSTACLE_NONE))
+	state->cursor = pg_atomic_read_u64(&generator->cursor);
+	if (unlikely(state->cursor == 0))
 	{
-		wait_for(obstacle, generator, wait);
+		open_or_wait(generator, wait);
 		return false;
 	}
-	state->cursor = pg_atomic_read_u64(&generator->cursor);
-	if (state->cursor == SF_CURSOR_CLOSED)
-		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
 	pg_read_barrier();
 	state->reserved_until = pg_atomic_read_u64(&generator->reserved_until);
 	return true;
@@ -409,7 +400,8 @@ extend_or_wait(SfGenerator *generator, SfWait *wait, uint64 reserved_until, Time
 	uint64		extended;
 
 	sf_wait_begin(wait);
-	wait_for(sf_reservation_extend(generator, reserved_until, now), generator, wait);
+	if (!sf_reservation_extend(generator, reserved_until, now))
+		sf_wait_for_writer(generator, wait);
 	extended = pg_atomic_read_u64(&generator->reserved_until);
 	if (extended > reserved_until &&
 		extended <= sf_position_at(&generator->layout, GetCurrentTimestamp()))
@@ -463,8 +455,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);
 				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until,
-										   pg_atomic_read_u32(&generator->write_time)) ||
-					sf_generator_doubts_origin(generator))
+										   pg_atomic_read_u32(&generator->write_time)))
 					sf_reservation_extend_early(generator, terms.reserved_until, now);
 				return;
 			case SF_BATCH_AHEAD:
@@ -490,13 +481,11 @@ sf_await_open(SfShared *shared, SfGeneratorKind kind)
 {
 	SfGenerator *generator = &shared->generators[kind];
 	SfWait		wait = {0};
-	SfObstacle	obstacle;
 	TimestampTz now;
 
-	while ((obstacle = sf_generator_open(generator)) != SF_OBSTACLE_NONE)
-		wait_for(obstacle, generator, &wait);
-	if (pg_atomic_read_u64(&generator->reserved_until) == 0 &&
-		pg_atomic_read_u64(&generator->lease_end) != 0)
+	while (!sf_generator_is_open(generator))
+		open_or_wait(generator, &wait);
+	if (sf_generator_state(generator) == SF_UNRESERVED)
 	{
 		now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
@@ -508,9 +497,8 @@ sf_await_open(SfShared *shared, SfGeneratorKind kind)
 bool
 sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
 {
-	if (sf_generator_origin(&shared->generators[SF_GENERATOR_BIGINT]) == InvalidReplOriginId)
+	if (!sf_generator_is_open(&shared->generators[SF_GENERATOR_BIGINT]))
 		(void) sf_await_open(shared, SF_GENERATOR_BIGINT);
-	pg_read_barrier();			/* pairs with the one in open_locked */
 	register_callbacks();
 	return sf_horizon_admit(id, horizon);
 }

@@ -15,13 +15,12 @@
  * this server.
  *
  * May wait for the clock, and for a reservation to be written.  Raises
- * object_not_in_prerequisite_state (not preloaded, no machine ID set or leased, no origin for the
- * layout, a clock that has jumped), invalid_parameter_value (settings that are inconsistent),
- * read_only_sql_transaction (server in recovery), invalid_transaction_state (parallel worker),
- * configuration_limit_exceeded (waited for the clock or for a reservation for snowflake.max_wait,
- * or no slot for the origin), lock_not_available (waited for a locked origin for
- * snowflake.max_wait), object_in_use (a session has acquired the origin) and
- * sequence_generator_limit_exceeded (end of the timestamp's bits).
+ * object_not_in_prerequisite_state (not preloaded, no machine ID set or leased, durable state lost,
+ * another layout, a clock that has jumped), invalid_parameter_value (settings that are
+ * inconsistent), read_only_sql_transaction (server in recovery), invalid_transaction_state
+ * (parallel worker), configuration_limit_exceeded (waited for the clock or for a reservation for
+ * snowflake.max_wait, or no slot for the durable state) and sequence_generator_limit_exceeded (end
+ * of the timestamp's bits).
  */
 extern int64 sf_next_id(void);
 

@@ -39,9 +39,9 @@ server_is_stopping(void)
 }
 
 /*
- * The reservation is returned in a transaction of its own.  A walsender can end after the
- * checkpoint of the stop, when no WAL may be written.  Without a postmaster nothing ends a wait for
- * a process that was killed.
+ * The session can be in the middle of anything, so its transaction is ended first.  A walsender can
+ * end after the checkpoint of the stop, when no WAL may be written.  Without a postmaster nothing
+ * ends a wait for a process that was killed.
  */
 void
 sf_session_end(int code, Datum argument)
@@ -52,8 +52,6 @@ sf_session_end(int code, Datum argument)
 		!server_is_stopping())
 		return;
 	AbortOutOfAnyTransaction();
-	StartTransactionCommand();
 	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
 		sf_change_return(&shared->generators[kind]);
-	CommitTransactionCommand();
 }

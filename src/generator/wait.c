@@ -1,6 +1,6 @@
 /*
  * wait.c
- *	  Waits for the clock, for a reservation, for a locked origin, and for the registry.
+ *	  Waits for the clock, for a reservation, and for the registry.
  *
  * The length of a wait is measured by a stopwatch (clocks.h).  The wait ends at an instant of the
  * wall clock, which may be set meanwhile.  So a wait is divided into slices, and the caller reads
@@ -121,17 +121,6 @@ report_too_long(SfGenerator *generator, int64 missing)
 				   max_wait_text()),
 			detail_too_long(generator, missing),
 			hint_too_long(generator, missing));
-}
-
-static void
-report_locked(SfGenerator *generator)
-{
-	ereport(ERROR,
-			errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			errmsg("could not lock the origin of %s IDs within %s",
-				   sf_generator_name(generator), max_wait_text()),
-			errdetail("It is a replication origin.  Another session has dropped a subscription or a replication origin in a transaction that has not ended, or holds or awaits a lock on pg_replication_origin."),
-			errhint("Find the session by the rows of pg_locks whose relation or classid is pg_replication_origin, and wait for the end of its transaction or terminate it.  To wait longer, increase \"snowflake.max_wait\"."));
 }
 
 static void
@@ -266,17 +255,6 @@ sf_back_off(uint32 failed)
 
 	while (sf_stopwatch(begin) < time)
 		SPIN_DELAY();
-}
-
-void
-sf_wait_for_origin(SfGenerator *generator, SfWait *wait)
-{
-	sf_wait_begin(wait);
-	count(generator, wait);
-	if (left(wait) <= 0)
-		report_locked(generator);
-	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_ORIGIN);
-	CHECK_FOR_INTERRUPTS();
 }
 
 /*

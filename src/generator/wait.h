@@ -1,6 +1,6 @@
 /*
  * wait.h
- *	  Waits for the clock, for a reservation, for a locked origin, and for the registry.
+ *	  Waits for the clock, for a reservation, and for the registry.
  */
 #ifndef SF_WAIT_H
 #define SF_WAIT_H
@@ -47,14 +47,6 @@ extern void sf_wait_end(SfGenerator *generator, const SfWait *wait);
  * session waits for another one.
  */
 extern void sf_back_off(uint32 failed);
-
-/*
- * Wait a moment for the session that has locked the origin, on the same terms; the caller tries
- * again.
- *
- * Raises lock_not_available when this ID has waited for snowflake.max_wait already.
- */
-extern void sf_wait_for_origin(SfGenerator *generator, SfWait *wait);
 
 /* Begin the wait, if it has not begun. */
 extern void sf_wait_begin(SfWait *wait);

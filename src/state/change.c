@@ -11,8 +11,8 @@
  *
  * All of them follow one protocol (invariant 3 in src/README.md), under the lock:
  *
- *	1. The durable state is written to the origin, if it changes.  If this fails, nothing has
- *	   changed.  (The return of the reservation writes it after step 3; see return_locked.)
+ *	1. The durable state is written, if it changes.  If this fails, nothing has changed.  (The
+ *	   return of the reservation writes it after step 3; see return_locked.)
  *	2. sf_stop_issuing sets the end of the reservation to 0, which refuses all batches.
  *	3. The cursor and the other fields are changed.
  *	4. sf_resume_issuing changes the generation, and then publishes the new reservation.
@@ -46,7 +46,7 @@
 #include "core/horizon.h"
 #include "core/reservation.h"
 #include "state/change.h"
-#include "state/durable_state.h"
+#include "state/durable.h"
 #include "state/horizon.h"
 #include "state/postmaster_memory.h"
 #include "state/reservation.h"
@@ -56,14 +56,14 @@
  */
 
 /*
- * The reservation is not lowered: if it is above the instant, it is written again, since the origin
- * may have been dropped and created again meanwhile.  The origin may hold an extension that was not
- * published, in which a greater reservation is packed with an older wall_safe.  It is replaced, as
- * nothing above the published reservation was issued.  Nothing below the position is to be issued
- * in either phase, so the ticks below it are at or below wall_safe.
+ * The reservation is not lowered: if it is above the instant, it is written again.  The durable
+ * state may be an extension that was not published, in which a greater reservation is packed with
+ * an older wall_safe.  It is replaced, as nothing above the published reservation was issued.
+ * Nothing below the position is to be issued in either phase, so the ticks below it are at or below
+ * wall_safe.
  */
 static void
-move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position)
+move_forward(SfGenerator *generator, SfInstant instant, uint64 position)
 {
 	SfInstant	reserved = sf_generator_time(generator,
 											 pg_atomic_read_u64(&generator->reserved_until));
@@ -72,7 +72,7 @@ move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uin
 	uint64		reserved_until;
 
 	wall_safe = Max(wall_safe, before);
-	sf_durable_state_write(generator, origin, Max(instant, reserved), wall_safe,
+	sf_durable_state_write(generator, Max(instant, reserved), wall_safe,
 						   pg_atomic_read_u32(&generator->drifts), true);
 	reserved_until = sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
@@ -81,13 +81,11 @@ move_forward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uin
 }
 
 /*
- * The origin is held, so no extension of the reservation can raise its value again.  An
- * administrator who moves a generator backward asserts that nothing was issued at the instant or
+ * An administrator who moves a generator backward asserts that nothing was issued at the instant or
  * after it, in either phase.
  */
 static bool
-move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
-			  int64 *horizon)
+move_backward(SfGenerator *generator, SfInstant instant, uint64 position, int64 *horizon)
 {
 	uint64		before = sf_generator_tick_before(generator, position);
 	uint64		wall_safe = pg_atomic_read_u64(&generator->wall_safe);
@@ -96,7 +94,7 @@ move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, ui
 	if (sf_generator_time(generator, sf_generator_position(generator)) - instant <=
 		sf_reservation_length(&generator->layout))
 		return false;
-	sf_durable_state_write(generator, origin, instant, wall_safe,
+	sf_durable_state_write(generator, instant, wall_safe,
 						   pg_atomic_read_u32(&generator->drifts), true);
 	(void) sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
@@ -109,17 +107,16 @@ move_backward(SfGenerator *generator, ReplOriginId origin, SfInstant instant, ui
 }
 
 /*
- * The generator has not been opened in this run of the server: only the origin shows its position.
- * An origin that has lost its value receives one.
+ * The generator has not been opened in this run of the server: only the durable state shows its
+ * position.  One that was lost, or is invalid, is replaced.
  */
 static void
-move_unopened(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
-			  int64 *horizon)
+move_unopened(SfGenerator *generator, SfInstant instant, uint64 position, int64 *horizon)
 {
 	SfDurableState state;
 	uint64		before = sf_generator_tick_before(generator, position);
 
-	(void) sf_durable_state_read(generator, origin, &state);
+	(void) sf_durable_state_read(generator, &state);
 
 	/* As move_backward and move_forward do. */
 	if (sf_position_tick(&generator->layout, position) < state.reserved_tick)
@@ -131,22 +128,35 @@ move_unopened(SfGenerator *generator, ReplOriginId origin, SfInstant instant, ui
 	}
 	else
 		state.wall_safe = Max(state.wall_safe, before);
-	sf_durable_state_write(generator, origin, instant, state.wall_safe, state.drifts, true);
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, true);
+}
+
+/* Record the layout if none is.  The lock is held.  Returns false if another one is recorded. */
+static bool
+record_layout(SfGenerator *generator, bool *recorded)
+{
+	SfOpening	status = sf_check_layout(&generator->layout);
+
+	*recorded = status == SF_OPENING_LOST || status == SF_OPENING_INVALID;
+	if (*recorded)
+		sf_durable_layout_write(&generator->layout);
+	return status != SF_OPENING_OTHER_LAYOUT;
 }
 
 static SfFloorChange
-change_floor_locked(SfGenerator *generator, ReplOriginId origin, SfInstant instant, uint64 position,
-					int64 *horizon)
+change_floor_locked(SfGenerator *generator, SfInstant instant, uint64 position,
+					SfFloorEffects *effects)
 {
-	if (sf_generator_is_closed(generator))
-		return SF_FLOOR_CLOSED;
 	if (position < pg_atomic_read_u64(&generator->lease_start))
 		return SF_FLOOR_BEFORE_LEASE;
-	if (!sf_generator_was_opened(generator))
-		move_unopened(generator, origin, instant, position, horizon);
+	if (generator->kind == SF_GENERATOR_BIGINT &&
+		!record_layout(generator, &effects->layout_recorded))
+		return SF_FLOOR_OTHER_LAYOUT;
+	if (!sf_generator_is_open(generator))
+		move_unopened(generator, instant, position, &effects->horizon);
 	else if (position >= sf_generator_position(generator))
-		move_forward(generator, origin, instant, position);
-	else if (!move_backward(generator, origin, instant, position, horizon))
+		move_forward(generator, instant, position);
+	else if (!move_backward(generator, instant, position, &effects->horizon))
 		return SF_FLOOR_TOO_NEAR;
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
 	pg_atomic_write_u64(&generator->floor_set, (uint64) sf_generator_time(generator, position));
@@ -154,16 +164,32 @@ change_floor_locked(SfGenerator *generator, ReplOriginId origin, SfInstant insta
 }
 
 SfFloorChange
-sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant, int64 *horizon)
+sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effects)
 {
 	SfFloorChange change;
 
-	*horizon = SF_NO_ID;
+	effects->horizon = SF_NO_ID;
+	effects->layout_recorded = false;
 	sf_lock_acquire(&generator->lock);
-	change = change_floor_locked(generator, origin, instant,
-								 sf_position_at(&generator->layout, instant), horizon);
+	change = change_floor_locked(generator, instant,
+								 sf_position_at(&generator->layout, instant), effects);
 	sf_lock_release(&generator->lock);
 	return change;
+}
+
+/* A generator that is open has the recorded layout, so nothing is issued meanwhile. */
+bool
+sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
+{
+	SfOpening	status;
+
+	sf_lock_acquire(&generator->lock);
+	*recorded = sf_durable_layout_read(before) == SF_DURABLE_VALID;
+	status = sf_check_layout(&generator->layout);
+	if (status != SF_OPENING_DONE)
+		sf_durable_layout_write(&generator->layout);
+	sf_lock_release(&generator->lock);
+	return status != SF_OPENING_DONE;
 }
 
 /*
@@ -196,16 +222,16 @@ sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
 }
 
 /*
- * The origin is held, and so is the lock.  The clock is read and judged again.
+ * The lock is held.  The clock is read and judged again.
  *
- * The phase, the lower reservation and wall_safe are one number in the origin, so a crash leaves
- * either all of the old values or all of the new ones.  Until the swap of the cursor, sessions that
- * have read the old reservation may take batches below it: the wall_safe in the origin is not below
- * the tick of any of these batches.  The wall_safe in memory is the tick of the position before the
- * cursor that was swapped, and so is not below the tick of any batch that was taken.
+ * The phase, the lower reservation and wall_safe are one durable number, so a crash leaves either
+ * all of the old values or all of the new ones.  Until the swap of the cursor, sessions that have
+ * read the old reservation may take batches below it: the durable wall_safe is not below the tick
+ * of any of these batches.  The wall_safe in memory is the tick of the position before the cursor
+ * that was swapped, and so is not below the tick of any batch that was taken.
  */
 static void
-change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
+change_phase_locked(SfGenerator *generator, uint64 seen)
 {
 	const SfLayout *layout = &generator->layout;
 	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
@@ -218,7 +244,7 @@ change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 	uint64		issuable;
 
 	if (sf_generator_phase_of(generator, cursor) != sf_generator_phase_of(generator, seen) ||
-		sf_generator_origin(generator) != origin || sf_generator_is_closed(generator) ||
+		sf_generator_state(generator) == SF_NO_LEASE ||
 		sf_judge_clock(generator, cursor, now) != SF_STEP_BACK_CHANGE)
 		return;
 	start = sf_cursor(phase, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
@@ -227,7 +253,7 @@ change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 	issuable = sf_generator_position_of(generator, cursor);
 	reserved = pg_atomic_read_u64(&generator->reserved_until);
 	issuable = Max(issuable, reserved);
-	sf_durable_state_write(generator, origin, sf_generator_time(generator, reserved_until),
+	sf_durable_state_write(generator, sf_generator_time(generator, reserved_until),
 						   sf_position_tick(layout, issuable - 1), drifts, true);
 	(void) sf_stop_issuing(generator);
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, start))
@@ -238,18 +264,14 @@ change_phase_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen)
 	sf_resume_issuing(generator, reserved_until);
 }
 
-SfObstacle
+bool
 sf_change_phase(SfGenerator *generator, uint64 seen)
 {
-	ReplOriginId origin = sf_generator_origin(generator);
-	SfObstacle	obstacle;
-
-	if (sf_reservation_hold(generator, origin, &obstacle))
-	{
-		change_phase_locked(generator, origin, seen);
-		sf_reservation_release(generator, origin);
-	}
-	return obstacle;
+	if (!sf_lock_try(&generator->lock))
+		return false;
+	change_phase_locked(generator, seen);
+	sf_lock_release(&generator->lock);
+	return true;
 }
 
 /*
@@ -260,10 +282,9 @@ sf_change_phase(SfGenerator *generator, uint64 seen)
  * Within a tick, IDs of another machine ID may be smaller than those of this one.  So the cursor
  * leaves its tick, and the IDs of a session increase.  The cursor also leaves its tick if nothing
  * of the tick was taken, since a session that has read the old machine ID and this cursor could
- * still swap the cursor; and while the origin is missing, since the cursor keeps its value then.
+ * still swap the cursor.
  *
- * A generator that has not been opened starts within the lease when it is opened.  A generator that
- * was closed continues where it was: the registry worker was terminated, but the server was not.
+ * A generator that has not been opened starts within the lease when it is opened.
  */
 void
 sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
@@ -273,10 +294,8 @@ sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfIns
 
 	sf_lock_acquire(&generator->lock);
 	reserved_until = sf_stop_issuing(generator);
-	if (sf_generator_is_closed(generator))
-		pg_atomic_write_u64(&generator->cursor, pg_atomic_read_u64(&generator->closed_at));
 	sf_generator_set_lease(generator, machine_id, from, until);
-	if (sf_generator_was_opened(generator))
+	if (sf_generator_is_open(generator))
 	{
 		if (before != machine_id)
 			sf_generator_leave_tick(generator);
@@ -295,38 +314,10 @@ sf_extend_lease(SfGenerator *generator, SfInstant until)
 		pg_atomic_write_u64(&generator->lease_end, end);
 }
 
-/* The position itself if it is the first one of its tick, otherwise the start of the next tick. */
-static uint64
-whole_tick(const SfGenerator *generator, uint64 position)
-{
-	const SfLayout *layout = &generator->layout;
-
-	if (sf_position_sequence(layout, position) == 0)
-		return position;
-	return sf_position_next_tick(layout, position);
-}
-
 /*
- * Set the cursor to SF_CURSOR_CLOSED and return the previous cursor.  If the generator was closed
- * already, that is the cursor from before it was closed.
- */
-static uint64
-exchange_for_closed(SfGenerator *generator)
-{
-	uint64		cursor = pg_atomic_exchange_u64(&generator->cursor, SF_CURSOR_CLOSED);
-
-	if (cursor == SF_CURSOR_CLOSED)
-		cursor = pg_atomic_read_u64(&generator->closed_at);
-	pg_atomic_write_u64(&generator->closed_at, cursor);
-	return cursor;
-}
-
-/*
- * Every batch that was taken before the exchange is below the cursor that the exchange returns, and
- * so is the rest of each batch that a session holds.  After the exchange no swap succeeds, since no
- * session uses SF_CURSOR_CLOSED as the expected value of its swap.  If another lease follows, the
- * previous cursor is put back, and the swap of a session that has slept since it read that cursor
- * can succeed; but then the generation has changed, and the session drops the batch.
+ * Once issuing is stopped and the cursor has left its tick, no session takes a batch: one that has
+ * read the old reservation has read an earlier cursor as well.  So every batch, and the rest of
+ * each batch that a session holds, is before the tick of the cursor.
  *
  * A generator that has not been opened has issued nothing, unless it was opened before all
  * processes were restarted; in that case there is no record of the IDs that it issued.
@@ -334,22 +325,23 @@ exchange_for_closed(SfGenerator *generator)
 SfInstant
 sf_change_close(SfGenerator *generator)
 {
-	uint64		cursor;
-	uint64		wall_safe;
+	bool		opened;
 	SfInstant	end;
 	SfInstant	safe;
 
 	sf_lock_acquire(&generator->lock);
+	opened = sf_generator_is_open(generator);
 	(void) sf_stop_issuing(generator);
-	cursor = exchange_for_closed(generator);
-	wall_safe = pg_atomic_read_u64(&generator->wall_safe);
+	pg_atomic_write_u64(&generator->lease_end, 0);
+	if (opened)
+		sf_generator_leave_tick(generator);
+	end = sf_generator_time(generator, sf_generator_position(generator));
+	safe = sf_layout_tick_start(&generator->layout,
+								pg_atomic_read_u64(&generator->wall_safe) + 1);
 	sf_resume_issuing(generator, 0);
 	sf_lock_release(&generator->lock);
-	if (cursor == 0)
+	if (!opened)
 		return sf_postmaster_was_opened(generator->kind) ? DT_NOEND : DT_NOBEGIN;
-	end = sf_generator_time(generator,
-							whole_tick(generator, sf_generator_position_of(generator, cursor)));
-	safe = sf_layout_tick_start(&generator->layout, wall_safe + 1);
 	return Max(end, safe);
 }
 
@@ -358,62 +350,46 @@ sf_change_close(SfGenerator *generator)
  */
 
 /*
- * The origin is held, and so is the lock.
+ * The lock is held.
  *
- * The origin may hold a lower end only when no session can take a batch above it any more: issuing
+ * The durable end may be lowered only when no session can take a batch above it any more: issuing
  * is stopped, and the cursor has changed, so that a session that has read the old reservation and
- * the old cursor does not succeed with its swap.  So the origin is written last, unlike in the
- * other changes.  If that fails, nothing is reserved in memory and the origin holds the old end,
- * which is what an extension can start from.  A session that issues an ID of a later tick extends
- * the reservation first, and in WAL that record follows this one.
+ * the old cursor does not succeed with its swap.  So it is written last, unlike in the other
+ * changes.  If that fails, nothing is reserved in memory and the old end is on disk, which is what
+ * an extension can start from.  A session that issues an ID of a later tick extends the reservation
+ * first, and in WAL that record follows this one.
  *
  * The rest of the cursor's tick stays reserved.  If it were lost, a role whose sessions take an ID
  * and are terminated, again and again, would make others wait for the next tick each time.
- *
- * The cursor of a closed generator is in closed_at.  No batch can be taken until another lease
- * begins, and at that time nothing is reserved.
  */
 static void
-return_locked(SfGenerator *generator, ReplOriginId origin)
+return_locked(SfGenerator *generator)
 {
 	const SfLayout *layout = &generator->layout;
-	bool		closed = sf_generator_is_closed(generator);
-	uint64		position = closed ?
-	sf_generator_position_of(generator, pg_atomic_read_u64(&generator->closed_at)) :
-	sf_generator_position(generator);
-	uint64		end = sf_position_tick(layout, sf_position_next_tick(layout, position));
+	uint64		end = sf_position_next_tick(layout, sf_generator_position(generator));
+	uint64		end_tick = sf_position_tick(layout, end);
 	SfDurableState state;
 
 	if (sf_generator_has_phases(generator))
-		end = sf_round_up(end, SF_PHASE_RESERVED_TICKS);
-	if (sf_generator_origin(generator) != origin ||
-		!sf_durable_state_is_written(generator, origin) ||
-		!sf_durable_state_read(generator, origin, &state) || state.reserved_tick <= end)
+		end_tick = sf_round_up(end_tick, SF_PHASE_RESERVED_TICKS);
+	if (sf_durable_state_read(generator, &state) != SF_DURABLE_VALID ||
+		state.reserved_tick <= end_tick)
 		return;
 	(void) sf_stop_issuing(generator);
-	if (!closed)
-	{
-		sf_generator_skip_position(generator);
-		position = sf_generator_position(generator);
-	}
-	position = whole_tick(generator, position);
-	sf_durable_state_write(generator, origin, sf_generator_time(generator, position),
+	sf_generator_skip_position(generator);
+	end = sf_position_next_tick(layout, sf_generator_position(generator) - 1);
+	sf_durable_state_write(generator, sf_generator_time(generator, end),
 						   pg_atomic_read_u64(&generator->wall_safe),
 						   pg_atomic_read_u32(&generator->drifts), true);
-	sf_resume_issuing(generator, closed ? 0 : position);
+	sf_resume_issuing(generator, end);
 }
 
 void
 sf_change_return(SfGenerator *generator)
 {
-	ReplOriginId origin = sf_generator_origin(generator);
-
-	if (origin == InvalidReplOriginId || !sf_origin_hold_unseen(origin))
+	if (!sf_lock_try(&generator->lock))
 		return;
-	if (sf_lock_try(&generator->lock))
-	{
-		return_locked(generator, origin);
-		sf_lock_release(&generator->lock);
-	}
-	sf_origin_release(origin);
+	if (sf_generator_is_open(generator))
+		return_locked(generator);
+	sf_lock_release(&generator->lock);
 }

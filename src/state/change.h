@@ -6,7 +6,6 @@
 #define SF_CHANGE_H
 
 #include "state/generator_state.h"
-#include "state/origin.h"
 #include "state/reservation.h"
 
 typedef enum SfFloorChange
@@ -15,17 +14,31 @@ typedef enum SfFloorChange
 	SF_FLOOR_TOO_NEAR,			/* backward, by no more than a reservation's
 								 * length */
 	SF_FLOOR_BEFORE_LEASE,
-	SF_FLOOR_CLOSED,			/* the server has given its lease back */
+	SF_FLOOR_OTHER_LAYOUT,		/* another layout is recorded */
 } SfFloorChange;
 
+/* What else a change of the floor has done. */
+typedef struct SfFloorEffects
+{
+	int64		horizon;		/* if later IDs can be below horizons that may
+								 * have been returned: an upper bound of these
+								 * horizons; otherwise SF_NO_ID */
+	bool		layout_recorded;	/* the layout was lost, and is now that of
+									 * the generator */
+} SfFloorEffects;
+
 /*
- * Move the generator, forward or backward, to the first tick that does not begin before an
- * instant.  The origin is held by the caller, and is written; raises the errors of sf_origin_write.
- * If later IDs can be below horizons that may have been returned, *horizon is an upper bound of
- * these horizons; otherwise it is SF_NO_ID.
+ * Move the generator, forward or backward, to the first tick that does not begin before an instant.
+ * A durable state that was lost is written.  Raises the errors of sf_durable_raise.
  */
-extern SfFloorChange sf_change_floor(SfGenerator *generator, ReplOriginId origin, SfInstant instant,
-									 int64 *horizon);
+extern SfFloorChange sf_change_floor(SfGenerator *generator, SfInstant instant,
+									 SfFloorEffects *effects);
+
+/*
+ * Record the layout of a generator.  Returns false if it is recorded already.  *before is the
+ * layout that was recorded, if any was.
+ */
+extern bool sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded);
 
 /*
  * Whether the clock, which was read after the cursor, is so far behind the generator that a
@@ -36,10 +49,10 @@ extern SfStepBack sf_judge_clock(SfGenerator *generator, uint64 cursor, Timestam
 
 /*
  * Change to the other phase, at the time of the clock, if the cursor that was seen is still in
- * this phase and the clock is still behind; the caller reads the state again.  Raises what
- * sf_reservation_extend raises.
+ * this phase and the clock is still behind; the caller reads the state again.  Returns false if
+ * another process holds the lock.  Raises the errors of sf_durable_raise.
  */
-extern SfObstacle sf_change_phase(SfGenerator *generator, uint64 seen);
+extern bool sf_change_phase(SfGenerator *generator, uint64 seen);
 
 /*
  * Begin another lease: from now on IDs have this machine ID, and times at or after from and before
@@ -63,9 +76,7 @@ extern SfInstant sf_change_close(SfGenerator *generator);
 
 /*
  * Return what is reserved and not used, so that the server does not wait for it after its next
- * start.  Does nothing if the origin is being changed or has gone, or if another process holds the
- * lock.  Reads no catalog.  Needs a
- * transaction.  Raises what sf_origin_write raises.
+ * start.  Does nothing if another process holds the lock.
  */
 extern void sf_change_return(SfGenerator *generator);
 

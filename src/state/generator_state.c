@@ -35,8 +35,6 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	sf_lock_init(&generator->lock, SF_WAIT_RESERVATION);
 	generator->leased = leased;
 	pg_atomic_init_u32(&generator->machine_id, SF_MACHINE_ID_NOT_PINNED);
-	pg_atomic_init_u32(&generator->origin, InvalidReplOriginId);
-	pg_atomic_init_u32(&generator->origin_doubtful, 0);
 	pg_atomic_init_u32(&generator->generation, 0);
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u32(&generator->max_ahead, 0);
@@ -55,7 +53,6 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u64(&generator->wall_safe, 0);
 	pg_atomic_init_u32(&generator->drifts, 0);
 	pg_atomic_init_u64(&generator->opened, 0);
-	pg_atomic_init_u64(&generator->closed_at, 0);
 	pg_atomic_init_u64(&generator->cursor, 0);
 	pg_atomic_init_u64(&generator->yield_until, 0);
 	sf_counters_init(&generator->stats);
@@ -77,7 +74,6 @@ sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back)
 	uint64		moved;
 
 	Assert(sf_lock_is_mine(&generator->lock));
-	Assert(cursor != SF_CURSOR_CLOSED);
 	do
 	{
 		moved = sf_cursor(sf_generator_phase_of(generator, cursor), position);
@@ -94,7 +90,6 @@ sf_generator_leave_tick(SfGenerator *generator)
 	uint64		moved;
 
 	Assert(sf_lock_is_mine(&generator->lock));
-	Assert(cursor != SF_CURSOR_CLOSED);
 	do
 		moved = sf_cursor(sf_generator_phase_of(generator, cursor),
 						  sf_position_next_tick(&generator->layout,
@@ -109,7 +104,6 @@ sf_generator_skip_position(SfGenerator *generator)
 	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
 
 	Assert(sf_lock_is_mine(&generator->lock));
-	Assert(cursor != SF_CURSOR_CLOSED);
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, cursor + 1))
 		;
 	if (pg_atomic_read_u64(&generator->opened) == cursor)

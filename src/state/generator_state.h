@@ -4,6 +4,27 @@
  *
  * A generator issues IDs of one kind.  There are two: one for IDs of type bigint, and one for IDs
  * of type sno.  They share only the code.  src/README.md has the invariants.
+ *
+ * A generator is in one of four states (sf_generator_state):
+ *
+ *	UNOPENED	It has not issued an ID in this run of the server.  Only its durable state shows
+ *				what was issued before; cursor and wall_safe are not valid.
+ *	OPEN		Everything below the cursor was issued or is lost, and nothing at or above it.
+ *				Sessions take batches up to reserved_until, which is on disk.
+ *	UNRESERVED	As OPEN, but nothing is issued, because reserved_until is 0: the generator is
+ *				being changed, by the process that holds the lock, or nothing has been reserved
+ *				since it was opened without a lease, or since another lease began.
+ *	NO LEASE	As UNRESERVED, with a registry, before the first lease or after the last one.
+ *
+ * Each transition is made under the lock, by these functions:
+ *
+ *	UNOPENED -> OPEN, UNRESERVED or NO LEASE		sf_generator_open (reservation.c)
+ *	OPEN -> UNRESERVED								sf_stop_issuing
+ *	UNRESERVED -> OPEN								sf_resume_issuing; sf_reservation_extend
+ *	OPEN -> NO LEASE								sf_change_close (change.c)
+ *	NO LEASE -> UNRESERVED or OPEN					sf_change_lease (change.c)
+ *
+ * A generator whose durable state is lost stays UNOPENED until its floor is set (sf_change_floor).
  */
 #ifndef SF_GENERATOR_STATE_H
 #define SF_GENERATOR_STATE_H
@@ -12,7 +33,6 @@
 
 #include "access/xlogdefs.h"
 #include "port/atomics.h"
-#include "replication/origin.h"
 #include "utils/timestamp.h"
 
 #include "clocks.h"
@@ -63,9 +83,8 @@ typedef struct SfGenerator
 	bool		leased;
 
 	/*
-	 * Changes with each change of the generator (change.c), and when the
-	 * origin is lost, so that sessions drop the batches that they hold.  Read
-	 * with each ID.
+	 * Changes with each change of the generator (change.c), so that sessions
+	 * drop the batches that they hold.  Read with each ID.
 	 */
 	pg_atomic_uint32 generation;
 
@@ -82,21 +101,6 @@ typedef struct SfGenerator
 	 * compare-and-swap; with one, when another lease begins.
 	 */
 	pg_atomic_uint32 machine_id;
-
-	/*
-	 * The origin, 0 until the generator has been opened in this run of the
-	 * server, and while an origin that was dropped is not found again.  Set
-	 * under the lock, after cursor and reserved_until.
-	 */
-	pg_atomic_uint32 origin;
-
-	/*
-	 * Not 0 if the origin may have lost its value since it was written: some
-	 * origin was dropped, and the drop may have been rolled back (origin.c).
-	 * Set by each process that sees the change, and cleared by the next one
-	 * that writes the origin.
-	 */
-	pg_atomic_uint32 origin_doubtful;
 
 	/*
 	 * A position; this one and all above it must not be issued (invariant 1).
@@ -135,15 +139,6 @@ typedef struct SfGenerator
 	 * it, nothing was taken since.
 	 */
 	pg_atomic_uint64 opened;
-
-	/* The cursor when the generator was closed. */
-	pg_atomic_uint64 closed_at;
-
-	/*
-	 * The number that was last written to the origin, 0 at first
-	 * (durable_state.c). Read and written under the lock.
-	 */
-	uint64		written;
 
 	/*
 	 * The time of the position at which the generator was opened or to which
@@ -194,10 +189,9 @@ typedef struct SfGenerator
 	/* Read and written with each batch. */
 
 	/*
-	 * The next free position.  Changed by compare-and-swap only
-	 * (core/batch.h), with one exception: change.c sets it to
-	 * SF_CURSOR_CLOSED, a value that no session swaps, and back.  The cursor
-	 * of a generator with phases contains the phase as well.
+	 * The next free position; 0 before the generator is opened.  Changed by
+	 * compare-and-swap only (core/batch.h).  The cursor of a generator with
+	 * phases contains the phase as well.
 	 */
 	pg_atomic_uint64 cursor;
 
@@ -218,8 +212,13 @@ typedef struct SfGenerator
 #define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
 #define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
 
-/* The cursor of a generator that is closed: the server is being stopped. */
-#define SF_CURSOR_CLOSED			PG_UINT64_MAX
+typedef enum SfGeneratorState
+{
+	SF_UNOPENED,
+	SF_OPEN,
+	SF_UNRESERVED,
+	SF_NO_LEASE,
+} SfGeneratorState;
 
 /*
  * Make a generator, in new memory: not opened, all numbers 0.  The text of the layout is for
@@ -286,13 +285,35 @@ sf_generator_tick_before(const SfGenerator *generator, uint64 position)
 	return tick > 0 ? tick - 1 : 0;
 }
 
-/* The next free position; 0 if the generator is closed. */
+/* The next free position. */
 static inline uint64
 sf_generator_position(SfGenerator *generator)
 {
-	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
+	return sf_generator_position_of(generator, pg_atomic_read_u64(&generator->cursor));
+}
 
-	return cursor == SF_CURSOR_CLOSED ? 0 : sf_generator_position_of(generator, cursor);
+/*
+ * Whether the generator has been opened in this run of the server, and so may have issued IDs.  All
+ * that was written before it was opened is then visible.
+ */
+static inline bool
+sf_generator_is_open(SfGenerator *generator)
+{
+	if (unlikely(pg_atomic_read_u64(&generator->cursor) == 0))
+		return false;
+	pg_read_barrier();			/* pairs with the one in open_locked */
+	return true;
+}
+
+/* The state, which other processes can change unless the lock is held. */
+static inline SfGeneratorState
+sf_generator_state(SfGenerator *generator)
+{
+	if (!sf_generator_is_open(generator))
+		return SF_UNOPENED;
+	if (pg_atomic_read_u64(&generator->lease_end) == 0)
+		return SF_NO_LEASE;
+	return pg_atomic_read_u64(&generator->reserved_until) == 0 ? SF_UNRESERVED : SF_OPEN;
 }
 
 /* Whether a tick is after the lease. */
@@ -302,43 +323,11 @@ sf_generator_is_past_lease(SfGenerator *generator, uint64 tick)
 	return tick >= sf_position_tick(&generator->layout, pg_atomic_read_u64(&generator->lease_end));
 }
 
-/* Whether the generator is closed: the server is being stopped and issues no more IDs. */
-static inline bool
-sf_generator_is_closed(SfGenerator *generator)
-{
-	return pg_atomic_read_u64(&generator->cursor) == SF_CURSOR_CLOSED;
-}
-
 /* The machine ID in use; 0 in a layout that has none. */
 static inline uint32
 sf_generator_machine_id(SfGenerator *generator)
 {
 	return generator->layout.machine_bits > 0 ? pg_atomic_read_u32(&generator->machine_id) : 0;
-}
-
-/* Whether the origin may have lost its value. */
-static inline bool
-sf_generator_doubts_origin(SfGenerator *generator)
-{
-	return pg_atomic_read_u32(&generator->origin_doubtful) != 0;
-}
-
-/* The origin, or InvalidReplOriginId. */
-static inline ReplOriginId
-sf_generator_origin(SfGenerator *generator)
-{
-	return (ReplOriginId) pg_atomic_read_u32(&generator->origin);
-}
-
-/*
- * Whether the generator has been opened in this run of the server, and so may have issued IDs,
- * though its origin may be missing now.
- */
-static inline bool
-sf_generator_was_opened(SfGenerator *generator)
-{
-	return pg_atomic_read_u64(&generator->cursor) != 0 ||
-		sf_generator_origin(generator) != InvalidReplOriginId;
 }
 
 /*

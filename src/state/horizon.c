@@ -281,12 +281,9 @@ sf_horizon_admit(int64 id, int64 *returned)
  * Readers
  */
 
-/*
- * The horizon that the cursor alone allows; false if the generator is closed.  The proof is at the
- * top of this file.
- */
-static bool
-allowed_by_cursor(SfGenerator *generator, int64 *id)
+/* The horizon that the cursor alone allows.  The proof is at the top of this file. */
+static int64
+allowed_by_cursor(SfGenerator *generator)
 {
 	uint32		generation = pg_atomic_read_u32(&generator->generation);
 	uint64		cursor;
@@ -300,15 +297,12 @@ allowed_by_cursor(SfGenerator *generator, int64 *id)
 	pg_read_barrier();
 	reserved_until = pg_atomic_read_u64(&generator->reserved_until);
 	pg_read_barrier();
-	if (cursor == SF_CURSOR_CLOSED)
-		return false;
 	if (machine_id == SF_MACHINE_ID_NOT_PINNED)
 		machine_id = 0;			/* its IDs are the lowest of a position */
 	if (cursor > reserved_until || pg_atomic_read_u32(&generator->generation) != generation)
 		cursor = sf_position(&generator->layout,
 							 sf_position_tick(&generator->layout, Min(cursor, reserved_until)), 0);
-	*id = sf_horizon_at(&generator->layout, cursor, machine_id);
-	return true;
+	return sf_horizon_at(&generator->layout, cursor, machine_id);
 }
 
 /* The first ID in a slot, if its database is the one asked for. */
@@ -343,29 +337,23 @@ least_first(Oid database)
 	return least;
 }
 
-bool
-sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result)
+int64
+sf_horizon_advance(SfGenerator *generator, Oid database)
 {
-	int64		allowed;
-	bool		open;
+	int64		candidate;
+	int64		least;
+	int64		result;
 	LockData   *locks = sf_prepared_find_locks();
 
 	sf_lock_acquire(&horizon->lock);
 	sf_prepared_recover(locks);
-	open = allowed_by_cursor(generator, &allowed);
-	if (open)
-	{
-		int64		candidate;
-		int64		least;
-
-		raise_candidate(allowed);
-		pg_memory_barrier();
-		candidate = read_candidate();
-		least = least_first(database);
-		*result = sf_returned_note(&horizon->returned, database, Min(candidate, least));
-	}
+	raise_candidate(allowed_by_cursor(generator));
+	pg_memory_barrier();
+	candidate = read_candidate();
+	least = least_first(database);
+	result = sf_returned_note(&horizon->returned, database, Min(candidate, least));
 	sf_lock_release(&horizon->lock);
-	return open;
+	return result;
 }
 
 static void

@@ -73,11 +73,10 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
  */
 
 /*
- * Compute the horizon of a database; the generator must have been opened.  Returns false if the
- * generator is closed.  Raises out_of_memory if there is no memory for the locks of prepared
- * transactions.
+ * Compute the horizon of a database; the generator must have been opened.  Raises out_of_memory if
+ * there is no memory for the locks of prepared transactions.
  */
-extern bool sf_horizon_advance(SfGenerator *generator, Oid database, int64 *result);
+extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
 
 /*
  * All transactions that hold horizons back, in all databases; allocates the array.  Has no effect

@@ -8,35 +8,26 @@
  * other registry until an administrator calls snowflake_accept_registry().
  *
  * The identity must be present wherever the data is: on standbys, after a crash, and in a restored
- * backup.  So it is kept in the same way as the state of the generators, as the progress of a
- * replication origin.  The registry worker has no database, and cannot read the catalog of origins,
- * so this origin has a fixed number and no row in the catalog.  The number is the last one that
- * PostgreSQL can assign, which it does only if all others are in use.
- *
- * The origin takes one of max_replication_slots (18: max_active_replication_origins) from its
- * first write on.
+ * backup.  So it is one of the numbers that a server must not forget (durable.h).
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 
-#include "compat.h"
-#include "state/origin.h"
+#include "state/durable.h"
 #include "state/registry_identity.h"
-
-#define IDENTITY_ORIGIN	((ReplOriginId) (DoNotReplicateId - 1))
 
 int64
 sf_registry_identity_read(void)
 {
-	return (int64) sf_origin_read(IDENTITY_ORIGIN);
+	return (int64) sf_durable_read(SF_DURABLE_REGISTRY);
 }
 
 void
 sf_registry_identity_write(int64 identity)
 {
-	sf_origin_write(IDENTITY_ORIGIN, (uint64) identity, true);
+	sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
 }
 
 /* Keep the message of the current error, and recover from the error, outside of a transaction. */

@@ -15,7 +15,7 @@ extern int64 sf_registry_identity_read(void);
 
 /*
  * Record an identity, or SF_NO_IDENTITY, and return when its WAL record is on disk.  Needs no
- * transaction.  Raises the errors of sf_origin_write.
+ * transaction.  Raises the errors of sf_durable_set.
  */
 extern void sf_registry_identity_write(int64 identity);
 

@@ -5,7 +5,7 @@
  * A position at or above reserved_until is not issued.  A session that needs one extends
  * the reservation first.  An extension is three steps, in this order:
  *
- *	1. the later end is written to the origin, which logs it in WAL,
+ *	1. the later end is written to WAL (durable.c),
  *	2. WAL is flushed to disk,
  *	3. the end is published in shared memory.
  *
@@ -25,8 +25,7 @@
  * The lock serializes extensions, and is held during the flush.  Under the lock a session checks
  * again whether the extension is still needed, so that if many sessions reach the end at once, only
  * one of them extends the reservation; the others wait for it as for the clock, with interrupts
- * (lock.h).  The origin is held before the lock is taken, and without waiting for it: a session
- * that drops an origin can wait for this session in ways that no deadlock detector sees.
+ * (lock.h).
  *
  * If a registry grants leases to this server (lease.c), the reservation never ends after
  * the lease.
@@ -40,12 +39,12 @@
 #include "core/hot.h"
 #include "core/reservation.h"
 #include "state/postmaster_memory.h"
-#include "state/durable_state.h"
+#include "state/durable.h"
 #include "state/horizon.h"
 
 /*
- * The end is rounded as the origin stores it, and is neither after the last tick nor after the
- * lease.
+ * The end is rounded as the durable state stores it, and is neither after the last tick nor after
+ * the lease.
  */
 uint64
 sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position)
@@ -65,37 +64,25 @@ sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position
 	return Min(reserved_until, lease_end);
 }
 
-/* Whether the state is still the one for which an extension was requested.  The lock is held. */
-static bool
-is_wanted(SfGenerator *generator, ReplOriginId origin, uint64 seen)
-{
-	Assert(sf_lock_is_mine(&generator->lock));
-	return pg_atomic_read_u64(&generator->reserved_until) == seen &&
-		sf_generator_origin(generator) == origin && !sf_generator_is_closed(generator);
-}
-
 /*
- * Step 1.  The origin is held, and so is the lock.  The reading of the clock may be old by now, but
- * it was checked: a new one could be wrong.
+ * Step 1.  The reading of the clock may be old by now, but it was checked: a new one could be
+ * wrong.  The lock is held.
  */
 static void
-write_extension(SfGenerator *generator, ReplOriginId origin, uint64 seen, TimestampTz now)
+write_extension(SfGenerator *generator, uint64 seen, TimestampTz now)
 {
 	SfPendingExtension *pending = &generator->pending;
-	uint64		reserved_until;
+	uint64		end;
 
-	reserved_until = sf_reservation_next_end(generator, now, sf_generator_position(generator));
-	if (reserved_until <= seen && !sf_generator_doubts_origin(generator))
+	end = sf_reservation_next_end(generator, now, sf_generator_position(generator));
+	if (end <= seen)
 		return;
-	reserved_until = Max(reserved_until, seen);
 	pending->since = sf_start_stopwatch();
 	pending->taken = 0;
-	pending->lsn = sf_durable_state_log(generator, origin,
-										sf_generator_time(generator, reserved_until),
+	pending->lsn = sf_durable_state_log(generator, sf_generator_time(generator, end),
 										pg_atomic_read_u64(&generator->wall_safe),
 										pg_atomic_read_u32(&generator->drifts), false);
-	pg_atomic_write_u32(&generator->origin_doubtful, 0);
-	pg_atomic_write_u64(&pending->until, reserved_until);
+	pg_atomic_write_u64(&pending->until, end);
 }
 
 /*
@@ -144,8 +131,6 @@ look_at_extension(SfGenerator *generator)
 	uint32		write_time = pg_atomic_read_u32(&generator->write_time);
 	int64		length = sf_reservation_length_for(&generator->layout, write_time);
 
-	if (pg_atomic_read_u64(&pending->until) == 0)
-		return;
 	if (!XLogNeedsFlush(pending->lsn) || sf_stopwatch(pending->since) >= length / 4)
 		flush_extension(generator);
 	else
@@ -162,132 +147,20 @@ is_extended_to(SfGenerator *generator, TimestampTz now)
 		until > sf_position_at(&generator->layout, now);
 }
 
-/*
- * The origin was dropped, and perhaps created again: open the generator again, from its current
- * position.  Until then nothing is issued.
- */
-static SfObstacle
-reopen(SfGenerator *generator, ReplOriginId gone)
-{
-	if (!sf_lock_try(&generator->lock))
-		return SF_OBSTACLE_WRITER;
-	if (sf_generator_origin(generator) == gone)
-	{
-		(void) sf_stop_issuing(generator);
-		pg_atomic_write_u32(&generator->origin, InvalidReplOriginId);
-		sf_resume_issuing(generator, 0);
-	}
-	sf_lock_release(&generator->lock);
-	return sf_generator_open(generator);	/* the caller finds that it is not
-											 * open */
-}
-
 bool
-sf_reservation_hold(SfGenerator *generator, ReplOriginId origin, SfObstacle *obstacle)
-{
-	*obstacle = SF_OBSTACLE_NONE;
-	switch (sf_origin_hold(origin, generator, false))
-	{
-		case SF_ORIGIN_HELD:
-			if (sf_lock_try(&generator->lock))
-				return true;
-			sf_origin_release(origin);
-			*obstacle = SF_OBSTACLE_WRITER;
-			break;
-		case SF_ORIGIN_BUSY:
-			*obstacle = SF_OBSTACLE_ORIGIN;
-			break;
-		case SF_ORIGIN_GONE:
-			*obstacle = reopen(generator, origin);
-			break;
-	}
-	return false;
-}
-
-void
-sf_reservation_release(SfGenerator *generator, ReplOriginId origin)
-{
-	sf_lock_release(&generator->lock);
-	sf_origin_release(origin);
-}
-
-SfObstacle
 sf_reservation_extend(SfGenerator *generator, uint64 seen, TimestampTz now)
 {
-	ReplOriginId origin = sf_generator_origin(generator);
-	SfObstacle	obstacle;
-
-	if (!sf_reservation_hold(generator, origin, &obstacle))
-		return obstacle;
-	if (is_wanted(generator, origin, seen))
+	if (!sf_lock_try(&generator->lock))
+		return false;
+	if (pg_atomic_read_u64(&generator->reserved_until) == seen)
 	{
-		if (!is_extended_to(generator, now) || sf_generator_doubts_origin(generator))
-			write_extension(generator, origin, seen, now);
+		if (!is_extended_to(generator, now))
+			write_extension(generator, seen, now);
 		if (pg_atomic_read_u64(&generator->pending.until) != 0)
 			flush_extension(generator);
 	}
-	sf_reservation_release(generator, origin);
-	return SF_OBSTACLE_NONE;
-}
-
-static void
-report_no_reservation(SfGenerator *generator, uint64 reserved_until)
-{
-	ereport(LOG,
-			errmsg("could not reserve time for %s IDs", sf_generator_name(generator)),
-			errdetail("The origin of these IDs is missing.  IDs are issued until their times reach %s.",
-					  timestamptz_to_str(sf_generator_time(generator, reserved_until))),
-			errhint("Use snowflake_create_origin() before the server is restarted, so that no ID is issued twice."),
-			errhidestmt(true), errhidecontext(true));
-}
-
-/*
- * Write an extension, unless there is one already, and let others flush it.  If the origin may have
- * lost its value, nothing on disk protects the IDs that are issued, so it is written and flushed.
- * The origin is held, and so is the lock.
- */
-static void
-begin_extension_locked(SfGenerator *generator, ReplOriginId origin, uint64 seen, TimestampTz now)
-{
-	SfPendingExtension *pending = &generator->pending;
-	bool		doubtful = sf_generator_doubts_origin(generator);
-
-	if (!is_wanted(generator, origin, seen) ||
-		(pg_atomic_read_u64(&pending->until) != 0 && !doubtful))
-		return;
-	write_extension(generator, origin, seen, now);
-	if (pg_atomic_read_u64(&pending->until) == 0)
-		return;
-	if (doubtful)
-		flush_extension(generator);
-	else
-		XLogSetAsyncXactLSN(pending->lsn);
-}
-
-static void
-begin_extension(SfGenerator *generator, uint64 seen, TimestampTz now)
-{
-	ReplOriginId origin = sf_generator_origin(generator);
-
-	if (origin == InvalidReplOriginId)
-		return;
-	switch (sf_origin_hold(origin, generator, false))
-	{
-		case SF_ORIGIN_HELD:
-			break;
-		case SF_ORIGIN_BUSY:
-			return;
-		case SF_ORIGIN_GONE:
-			if (sf_log_allowed(&generator->reservation_logged))
-				report_no_reservation(generator, seen);
-			return;
-	}
-	if (sf_lock_try(&generator->lock))
-	{
-		begin_extension_locked(generator, origin, seen, now);
-		sf_lock_release(&generator->lock);
-	}
-	sf_origin_release(origin);
+	sf_lock_release(&generator->lock);
+	return true;
 }
 
 /* A session looks again after this time, not with each batch. */
@@ -297,107 +170,83 @@ void
 sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now)
 {
 	static TimestampTz tried[SF_GENERATOR_COUNT] = {0};
-	bool		doubtful = sf_generator_doubts_origin(generator);
+	SfPendingExtension *pending = &generator->pending;
 
-	if ((seen >= pg_atomic_read_u64(&generator->lease_end) && !doubtful) ||
+	if (seen >= pg_atomic_read_u64(&generator->lease_end) ||
 		(now >= tried[generator->kind] && now < tried[generator->kind] + RETRY_AFTER))
 		return;
 	tried[generator->kind] = now;
-	if (pg_atomic_read_u64(&generator->pending.until) == 0 || doubtful)
-		begin_extension(generator, seen, now);
-	else if (sf_lock_try(&generator->lock))
-	{
+	if (!sf_lock_try(&generator->lock))
+		return;
+	if (pg_atomic_read_u64(&pending->until) != 0)
 		look_at_extension(generator);
-		sf_lock_release(&generator->lock);
+	else if (pg_atomic_read_u64(&generator->reserved_until) == seen)
+	{
+		write_extension(generator, seen, now);
+		if (pg_atomic_read_u64(&pending->until) != 0)
+			XLogSetAsyncXactLSN(pending->lsn);
 	}
+	sf_lock_release(&generator->lock);
 }
 
-/*
- * Where a generator starts: not below the end in the origin, nor below the lease.  If the generator
- * was open before in this run of the server, the position and the phase in memory apply; they
- * replace those that were read from the origin.
- */
+/* Where a generator starts: neither below the durable end nor below the lease, and not at 0. */
 static uint64
 opening_position(SfGenerator *generator, SfDurableState *state)
 {
-	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
 	uint64		reserved = sf_position(&generator->layout, state->reserved_tick, 0);
 	uint64		start = pg_atomic_read_u64(&generator->lease_start);
 	uint64		before = sf_generator_tick_before(generator, start);
 
-	if (cursor == 0 || sf_generator_phase_of(generator, cursor) == (state->drifts & 1))
-		start = Max(start, reserved);
-	if (cursor != 0)
-	{
-		uint64		position = sf_generator_position_of(generator, cursor);
-
-		start = Max(start, position);
-		state->wall_safe = pg_atomic_read_u64(&generator->wall_safe);
-		state->drifts = pg_atomic_read_u32(&generator->drifts);
-	}
 	state->wall_safe = Max(state->wall_safe, before);
-	return start;
+	return Max(Max(reserved, start), 1);
 }
 
 /*
- * Set the cursor, which sessions may be moving if the generator was open before.
- */
-static void
-start_at(SfGenerator *generator, uint64 position, const SfDurableState *state)
-{
-	uint64		unopened = 0;
-
-	pg_atomic_write_u64(&generator->wall_safe, state->wall_safe);
-	pg_atomic_write_u32(&generator->drifts, state->drifts);
-	if (!pg_atomic_compare_exchange_u64(&generator->cursor, &unopened,
-										sf_cursor(state->drifts & 1, position)))
-		sf_generator_move_cursor(generator, position, false);
-}
-
-/*
- * The origin is held, and so is the lock.  Afterwards the cursor is neither below the end in the
- * origin nor below the lease, and nothing is reserved.
+ * The lock is held.  Afterwards the cursor is neither below the durable end nor below the lease,
+ * and nothing above it is reserved.
  *
- * The origin is written first: if that fails, the generator is as before.  Afterwards the value in
- * the origin is above the cursor if the cursor was moved: if the generator was open before in this
- * run, or if the lease begins later.  Readers rely on this (horizon.c).  Otherwise the value that
- * was read is written again, because a checkpoint can have saved a value whose record of WAL was
- * lost in a crash, and standbys do not have that value.
+ * The durable state is written first: if that fails, the generator is as before.  If the lease
+ * begins later than the durable end, an end above the cursor is written; readers rely on this
+ * (horizon.c).  Otherwise the state that was read is written again, because a checkpoint can have
+ * saved one whose record of WAL was lost in a crash, and standbys do not have it.
  *
- * If the generator was not open, only the origin shows which IDs may have been issued; returns
- * false if it has lost its value.
+ * The cursor is set last, since other processes take a generator that has one as open.
  */
-static bool
-open_locked(SfGenerator *generator, ReplOriginId origin)
+static SfOpening
+open_locked(SfGenerator *generator)
 {
-	bool		was_open = sf_generator_was_opened(generator);
 	SfDurableState state;
 	SfInstant	instant;
-	uint64		reserved;
 	uint64		position;
 	uint64		lease_end;
 
-	if (!sf_durable_state_read(generator, origin, &state) && !was_open)
-		return false;
-	reserved = sf_position(&generator->layout, state.reserved_tick, 0);
+	switch (sf_durable_state_read(generator, &state))
+	{
+		case SF_DURABLE_LOST:
+			return SF_OPENING_LOST;
+		case SF_DURABLE_INVALID:
+			return SF_OPENING_INVALID;
+		case SF_DURABLE_VALID:
+			break;
+	}
 	position = opening_position(generator, &state);
 	instant = sf_generator_time(generator, position);
-	if (was_open || position > reserved)
+	if (sf_position_tick(&generator->layout, position) > state.reserved_tick)
 		instant += generator->layout.tick_length;
-	sf_durable_state_write(generator, origin, instant, state.wall_safe, state.drifts, !was_open);
-	start_at(generator, position, &state);
-	pg_atomic_write_u64(&generator->opened, pg_atomic_read_u64(&generator->cursor));
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, false);
+	pg_atomic_write_u64(&generator->wall_safe, state.wall_safe);
+	pg_atomic_write_u32(&generator->drifts, state.drifts);
+	pg_atomic_write_u64(&generator->opened, sf_cursor(state.drifts & 1, position));
 	lease_end = pg_atomic_read_u64(&generator->lease_end);
 	pg_atomic_write_u64(&generator->reserved_until, Min(position, lease_end));
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
-	pg_atomic_write_u32(&generator->origin_doubtful, 0);
 	if (generator->leased)
 		sf_postmaster_note_opened(generator->kind);
-	if (generator->kind == SF_GENERATOR_BIGINT && !was_open)
+	if (generator->kind == SF_GENERATOR_BIGINT)
 		sf_horizon_opened(generator, position);
-	pg_write_barrier();			/* cursor and reservation come before it */
-	pg_atomic_write_u32(&generator->origin, origin);
-	return true;
+	pg_write_barrier();			/* pairs with the one in sf_generator_is_open */
+	pg_atomic_write_u64(&generator->cursor, sf_cursor(state.drifts & 1, position));
+	return SF_OPENING_DONE;
 }
 
 /* A reader of the horizon can open the generator of a server that has no machine ID yet. */
@@ -414,39 +263,51 @@ log_opened(SfGenerator *generator, uint32 machine_id)
 			errmsg("started to issue Snowflake IDs with machine ID %u in the layout \"%s\"",
 				   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id,
 				   generator->layout_text),
-			floor > generator->layout.epoch ?
-			errdetail("The first ID has a time of %s or later.", timestamptz_to_str(floor)) : 0,
+			errdetail("The first ID has a time of %s or later.", timestamptz_to_str(floor)),
 			errhidestmt(true), errhidecontext(true));
 }
 
-SF_HOT SfObstacle
+SfOpening
+sf_check_layout(const SfLayout *layout)
+{
+	SfLayout	recorded;
+
+	switch (sf_durable_layout_read(&recorded))
+	{
+		case SF_DURABLE_LOST:
+			return SF_OPENING_LOST;
+		case SF_DURABLE_INVALID:
+			return SF_OPENING_INVALID;
+		case SF_DURABLE_VALID:
+			break;
+	}
+	return sf_layout_equal(&recorded, layout) ? SF_OPENING_DONE : SF_OPENING_OTHER_LAYOUT;
+}
+
+static SfOpening
+check_and_open(SfGenerator *generator)
+{
+	SfOpening	result = SF_OPENING_DONE;
+
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		result = sf_check_layout(&generator->layout);
+	return result == SF_OPENING_DONE ? open_locked(generator) : result;
+}
+
+SfOpening
 sf_generator_open(SfGenerator *generator)
 {
 	uint32		machine_id = pg_atomic_read_u32(&generator->machine_id);
-	ReplOriginId origin;
 	bool		wanted;
-	bool		opened = false;
+	SfOpening	result = SF_OPENING_DONE;
 
-	if (likely(sf_generator_origin(generator) != InvalidReplOriginId))
-	{
-		pg_read_barrier();		/* pairs with the one in open_locked */
-		return SF_OBSTACLE_NONE;
-	}
-	if (sf_origin_find(generator, false, &origin) == SF_ORIGIN_BUSY)
-		return SF_OBSTACLE_ORIGIN;
 	if (!sf_lock_try(&generator->lock))
-	{
-		sf_origin_release(origin);
-		return SF_OBSTACLE_WRITER;
-	}
-	wanted = sf_generator_origin(generator) == InvalidReplOriginId &&
-		!sf_generator_is_closed(generator);
+		return SF_OPENING_BUSY;
+	wanted = !sf_generator_is_open(generator);
 	if (wanted)
-		opened = open_locked(generator, origin);
-	sf_reservation_release(generator, origin);
-	if (wanted && !opened)
-		sf_origin_report_lost(generator->kind);
-	if (opened)
+		result = check_and_open(generator);
+	sf_lock_release(&generator->lock);
+	if (wanted && result == SF_OPENING_DONE)
 		log_opened(generator, machine_id);
-	return SF_OBSTACLE_NONE;
+	return result;
 }

@@ -17,8 +17,6 @@
 #include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
-#include "utils/inval.h"
-#include "utils/syscache.h"
 
 #include "clocks.h"
 #include "compat.h"
@@ -159,21 +157,9 @@ start_shared(void)
 	sf_attach_tranche(shared->tranche, "snowflake");
 }
 
-/*
- * A replication origin was created or dropped, or that was rolled back: the origins may
- * have lost their values (origin.c).  Called in any state of the process, so it only notes this.
- */
-static void
-doubt_origins(Datum argument, int cache, uint32 hash)
-{
-	for (int i = 0; shared && i < SF_GENERATOR_COUNT; i++)
-		pg_atomic_write_u32(&shared->generators[i].origin_doubtful, 1);
-}
-
 void
 sf_shared_init(void)
 {
-	CacheRegisterSyscacheCallback(REPLORIGIDENT, doubt_origins, (Datum) 0);
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	prev_shmem_request_hook = shmem_request_hook;

@@ -1,0 +1,199 @@
+/*
+ * durable.c
+ *	  The numbers that a server must not forget.
+ *
+ * PostgreSQL keeps a 64-bit number for each replication origin: its progress.  It is logged in WAL,
+ * saved by checkpoints, replayed by recovery and standbys, and copied by base backups.  So the
+ * extension needs no file, no checksum and no type of WAL record of its own.
+ *
+ * The catalog has no row for these origins, since a row would be transactional while the progress
+ * is not.  A number is written outside of transactions, in any process, and a rollback leaves it as
+ * it is.  The SQL functions for origins find them by name, so they cannot change or drop these.
+ * PostgreSQL assigns the lowest number that is free to an origin, and would come to these only if
+ * 65529 others existed.
+ *
+ * pg_upgrade does not carry the progress of origins.  Afterwards all numbers are 0, and no ID is
+ * issued until an administrator has set the floor.
+ *
+ * The end of the reservation is one number, so that one record of WAL writes it, and a crash leaves
+ * either the old state or the new one.  The layout is two numbers: the first one is set to 0 before
+ * the second one changes, and written last.
+ *
+ * A checkpoint can save a number whose record of WAL is not on disk yet.  If the record is lost in
+ * a crash, the saved number remains, which is the safe direction for an end of the reservation;
+ * open_locked (reservation.c) writes it again, for standbys.
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "replication/origin.h"
+
+#include "clocks.h"
+#include "compat.h"
+#include "core/reservation.h"
+#include "core/sno.h"
+#include "state/durable.h"
+
+StaticAssertDecl(SF_DURABLE_REGISTRY == DoNotReplicateId - 1, "the last number of an origin");
+StaticAssertDecl(SF_DURABLE_REGISTRY - SF_DURABLE_LAYOUT == SF_DURABLE_COUNT - 1, "their count");
+
+uint64
+sf_durable_read(SfDurable number)
+{
+	return replorigin_get_progress((ReplOriginId) number, false);
+}
+
+static XLogRecPtr
+write_record(SfDurable number, uint64 value, bool lower)
+{
+	replorigin_advance((ReplOriginId) number, (XLogRecPtr) value, InvalidXLogRecPtr, lower, true);
+	return XactLastRecEnd;
+}
+
+void
+sf_durable_raise(SfDurable number, uint64 value)
+{
+	XLogFlush(write_record(number, value, false));
+}
+
+void
+sf_durable_set(SfDurable number, uint64 value)
+{
+	XLogFlush(write_record(number, value, true));
+}
+
+void
+sf_durable_take_slots(void)
+{
+	XLogRecPtr	end = InvalidXLogRecPtr;
+
+	for (int i = 0; i < SF_DURABLE_COUNT; i++)
+		end = write_record((SfDurable) (SF_DURABLE_LAYOUT + i), 0, false);
+	XLogFlush(end);
+}
+
+/*
+ * The state of a generator
+ */
+
+static SfDurable
+number_of(SfGeneratorKind kind)
+{
+	return kind == SF_GENERATOR_SNO ? SF_DURABLE_SNO : SF_DURABLE_BIGINT;
+}
+
+/* An end at the Unix epoch is rounded up, since 0 means that the state is lost. */
+static uint64
+to_number(SfGeneratorKind kind, SfInstant reserved_until, uint64 wall_safe, uint32 drifts)
+{
+	SfDurableState state;
+
+	if (kind == SF_GENERATOR_BIGINT)
+		return Max((uint64) reserved_until - (uint64) SF_UNIX_EPOCH, 1);
+	state.reserved_tick = Max((uint64) sf_layout_tick_ceil(&sf_sno_layout, reserved_until), 1);
+	state.wall_safe = wall_safe;
+	state.drifts = drifts;
+	return sf_phase_pack(state);
+}
+
+SfDurableStatus
+sf_durable_state_read(const SfGenerator *generator, SfDurableState *state)
+{
+	uint64		number = sf_durable_read(number_of(generator->kind));
+	uint64		end_tick = sf_generator_last_tick(generator) + 1;
+	SfInstant	end = sf_layout_tick_start(&generator->layout, end_tick);
+
+	memset(state, 0, sizeof(*state));
+	if (number == 0)
+		return SF_DURABLE_LOST;
+	if (sf_generator_has_phases(generator))
+		*state = sf_phase_unpack(number);
+	else if (number <= (uint64) end - (uint64) SF_UNIX_EPOCH)
+	{
+		SfInstant	instant = (SfInstant) (number + (uint64) SF_UNIX_EPOCH);
+
+		state->reserved_tick = sf_position_tick(&generator->layout,
+												sf_position_at(&generator->layout, instant));
+	}
+	else
+		return SF_DURABLE_INVALID;
+	if (state->reserved_tick <= end_tick)
+		return SF_DURABLE_VALID;
+	memset(state, 0, sizeof(*state));
+	return SF_DURABLE_INVALID;
+}
+
+XLogRecPtr
+sf_durable_state_log(SfGenerator *generator, SfInstant reserved_until,
+					 uint64 wall_safe, uint32 drifts, bool lower)
+{
+	Assert(sf_lock_is_mine(&generator->lock));
+	return write_record(number_of(generator->kind),
+						to_number(generator->kind, reserved_until, wall_safe, drifts), lower);
+}
+
+void
+sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush, int64 elapsed)
+{
+	uint32		before = pg_atomic_read_u32(&generator->write_time);
+
+	Assert(sf_lock_is_mine(&generator->lock));
+	pg_atomic_write_u32(&generator->write_time, sf_reservation_write_time(before, flush, elapsed));
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, taken);
+}
+
+void
+sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
+					   uint64 wall_safe, uint32 drifts, bool lower)
+{
+	SfStopwatch before = sf_start_stopwatch();
+	int64		taken;
+
+	XLogFlush(sf_durable_state_log(generator, reserved_until, wall_safe, drifts, lower));
+	taken = sf_stopwatch(before);
+	sf_durable_state_note_time(generator, taken, taken, taken);
+}
+
+/*
+ * The clock may be wrong, and outside of the range of type sno.  The state of sno is rounded down,
+ * so that the first ID does not wait.
+ */
+void
+sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant)
+{
+	SfInstant	last = sf_layout_tick_start(&sf_sno_layout, SF_PHASE_TICKS);
+	int64		rounding = (SF_PHASE_RESERVED_TICKS - 1) * (int64) sf_sno_layout.tick_length;
+
+	if (kind == SF_GENERATOR_SNO)
+		instant = Min(Max(instant - rounding, sf_sno_layout.epoch), last);
+	instant = Max(instant, SF_UNIX_EPOCH);
+	sf_durable_raise(number_of(kind), to_number(kind, instant, 0, 0));
+}
+
+/*
+ * The layout of IDs of type bigint
+ */
+
+SfDurableStatus
+sf_durable_layout_read(SfLayout *layout)
+{
+	SfPackedLayout packed = {
+		.epoch = sf_durable_read(SF_DURABLE_EPOCH),
+		.fields = sf_durable_read(SF_DURABLE_LAYOUT),
+	};
+
+	if (packed.fields == 0)
+		return SF_DURABLE_LOST;
+	return sf_layout_unpack(packed, layout) ? SF_DURABLE_VALID : SF_DURABLE_INVALID;
+}
+
+void
+sf_durable_layout_write(const SfLayout *layout)
+{
+	SfPackedLayout packed = sf_layout_pack(layout);
+
+	sf_durable_set(SF_DURABLE_LAYOUT, 0);
+	sf_durable_set(SF_DURABLE_EPOCH, packed.epoch);
+	sf_durable_set(SF_DURABLE_LAYOUT, packed.fields);
+}

@@ -1,0 +1,260 @@
+# The durable state: created once for a server, by one of several transactions, kept over rollbacks and
+# crashes, lost, invalid, of another layout, without slots; and the remedies of an administrator.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use SnowflakeTest;
+use Test::More;
+
+my $nextval = 'SELECT snowflake_nextval()';
+my $server = snowflake_server('main', 'snowflake.machine_id = 5', 'snowflake.max_wait = 100ms');
+my $numbers = q{SELECT string_agg(format('%s %s', local_id, remote_lsn), ', ' ORDER BY local_id) FROM pg_replication_origin_status};
+my $layout = "SELECT string_agg(remote_lsn::text, ' ' ORDER BY local_id) FROM pg_replication_origin_status WHERE local_id IN (65530, 65531)";
+my $marks = q{SELECT count(*) FROM pg_parameter_acl WHERE parname = 'snowflake.max_wait'};
+
+# Give numbers of the durable state a name, so that SQL can change them.
+sub with_names
+{
+	my ($on, $sql, @numbers) = @_;
+	my $names = join(', ', map { "($_, 'test $_')" } @numbers);
+
+	return $on->safe_psql('postgres', "SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES $names; $sql; DELETE FROM pg_replication_origin WHERE roname LIKE 'test %'");
+}
+
+# The steps of docs/operations.md that remove the durable state, without the mark.
+sub remove_state
+{
+	my ($on, @numbers) = @_;
+
+	with_names($on, join('; ', map { "SELECT pg_replication_origin_drop('test $_')" } @numbers), @numbers);
+}
+my @all = (65530 .. 65534);
+
+# One state for all databases, which DROP EXTENSION keeps.
+log_matches($server, 0, qr/LOG:  created the durable state of Snowflake IDs with the layout "twitter"\n/, 'CREATE EXTENSION creates the state, which is logged');
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_replication_origin_status WHERE local_id BETWEEN 65530 AND 65534"), '5', 'it takes five slots');
+is($server->safe_psql('postgres', $marks), '1', 'and leaves a mark');
+my $first = $server->safe_psql('postgres', $nextval);
+$server->safe_psql('postgres', 'CREATE DATABASE other');
+$server->safe_psql('other', 'CREATE EXTENSION snowflake');
+cmp_ok($server->safe_psql('other', $nextval), '>', $first, 'another database uses the same generator');
+my $before = $server->safe_psql('postgres', $numbers);
+$server->safe_psql('other', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
+is($server->safe_psql('postgres', $numbers), $before, 'DROP EXTENSION and CREATE EXTENSION leave the state');
+log_matches($server, 0, qr/created the durable state(?!.*created the durable state)/s, 'which was created once');
+
+# SQL finds origins by name; other origins come and go.
+is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_replication_origin'), '0', 'the catalog has no row for the state');
+$server->safe_psql('postgres', q{SELECT pg_replication_origin_create(format('other %s', i)) FROM generate_series(1, 3) i;
+	SELECT pg_replication_origin_advance(roname, '1/1') FROM pg_replication_origin;
+	BEGIN; SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin; ROLLBACK;
+	SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin});
+is($server->safe_psql('postgres', $numbers), $before, 'other origins do not change it');
+
+# Within the reservation a session writes no WAL.  Other processes sometimes do; if the session did,
+# it would do so each time.
+my $silent = 'f';
+for (1 .. 20)
+{
+	$silent = $server->safe_psql('postgres', <<'SQL');
+SELECT snowflake_nextval() \gset
+SELECT pg_current_wal_insert_lsn() AS before \gset
+SELECT count(snowflake_nextval()) FROM generate_series(1, 10) \gset
+SELECT pg_current_wal_insert_lsn() = :'before';
+SQL
+	last if $silent eq 't';
+}
+is($silent, 't', 'a session within the reservation writes no WAL');
+
+# A rollback keeps what was written, also that of a savepoint and of a prepared transaction.
+$server->append_conf('postgresql.conf', 'max_prepared_transactions = 2');
+for my $end ('ROLLBACK', 'SAVEPOINT a', q{PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'})
+{
+	$server->restart;
+	my $id = $server->safe_psql('postgres', $end eq 'SAVEPOINT a' ? "BEGIN; SAVEPOINT a; SET LOCAL snowflake.max_wait = '60s'; $nextval; ROLLBACK TO a; COMMIT" :
+		  "BEGIN; SET LOCAL snowflake.max_wait = '60s'; $nextval; $end") =~ s/\D//gr;
+	$server->safe_psql('postgres', 'CHECKPOINT') if $end eq 'ROLLBACK';
+	crash($server);
+	$server->start;
+	cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $id, "$end: it continues above the ID, after a crash");
+}
+
+# The state is lost, as after pg_upgrade.  A server that has no record of its IDs issues none, and
+# CREATE EXTENSION in another database does not make it a new one.
+my $last = $server->safe_psql('postgres', $nextval);
+remove_state($server, @all);
+$server->restart;
+my @lost = ('55000', qr/the durable state of Snowflake IDs is missing/, qr/DETAIL:  The server cannot determine which IDs it has issued\./,
+	qr/HINT:  Use snowflake_set_floor\(\) with a time after the newest existing ID, .* IDs are issued twice\./);
+fails_with($server, $nextval, @lost);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/the durable state of sno IDs is missing/, qr/HINT:  Use sno_set_floor\(\) /);
+$server->safe_psql('other', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
+fails_with($server, $nextval, @lost);
+$server->restart;
+fails_with($server, $nextval, @lost);
+my (undef, undef, $notice) = $server->psql('postgres', "SELECT snowflake_set_floor(snowflake_timestamp($last) + interval '1 s')");
+like($notice, qr/^psql:.* NOTICE:  the layout "twitter" was recorded for Snowflake IDs$/m, 'with a floor, the layout is recorded');
+cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $last, 'and IDs are issued above the floor');
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/the durable state of sno IDs is missing/);
+$server->safe_psql('postgres', 'SELECT sno_set_floor(now())');
+$server->safe_psql('postgres', 'SELECT sno_nextval()');
+crash($server);
+$server->start;
+$server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT snowflake_nextval(), sno_nextval()");
+
+# Removed by the steps of docs/operations.md: the next CREATE EXTENSION makes a new state.  It and the
+# first rows can be one transaction, at any isolation level.
+for my $level ('READ COMMITTED', 'SERIALIZABLE')
+{
+	$server->safe_psql($_, 'DROP EXTENSION IF EXISTS snowflake') for 'postgres', 'other';
+	remove_state($server, @all);
+	$server->safe_psql('postgres', 'REVOKE SET ON PARAMETER snowflake.max_wait FROM PUBLIC');
+	crash($server);
+	$server->start;
+	is($server->safe_psql('postgres', $numbers), '', 'nothing is left of the state');
+	is($server->safe_psql('postgres', <<"SQL"), 't', "CREATE EXTENSION and INSERT in one $level transaction");
+BEGIN ISOLATION LEVEL $level;
+CREATE EXTENSION snowflake;
+CREATE TABLE first (id bigint DEFAULT snowflake_nextval(), other sno DEFAULT sno_nextval());
+INSERT INTO first DEFAULT VALUES;
+COMMIT;
+SELECT snowflake_timestamp(id) BETWEEN now() - interval '1 min' AND clock_timestamp() FROM first;
+SQL
+	$server->safe_psql('postgres', 'DROP TABLE first');
+}
+
+# Several transactions create it at once: one of them makes the new state, and the others leave it.
+# The first one is rolled back; its state stays.
+$server->safe_psql('postgres', 'DROP EXTENSION snowflake');
+remove_state($server, @all);
+$server->safe_psql('postgres', 'REVOKE SET ON PARAMETER snowflake.max_wait FROM PUBLIC');
+$server->safe_psql('postgres', "CREATE DATABASE more_$_") for 1 .. 3;
+my $creator = $server->background_psql('postgres');
+$creator->query_safe('BEGIN; CREATE EXTENSION snowflake');
+my $issued = $creator->query_safe($nextval);
+my $created = $server->safe_psql('postgres', $numbers);
+my @creators = map { $server->background_psql("more_$_") } 1 .. 3;
+$_->{stdin} .= "CREATE EXTENSION snowflake;\n" for @creators;
+$_->{run}->pump_nb for @creators;
+$server->poll_query_until('postgres', "SELECT count(*) = 3 FROM pg_locks WHERE relation = 'pg_parameter_acl'::regclass AND NOT granted");
+$creator->query_safe('ROLLBACK');
+$creator->quit;
+cmp_ok($_->query_safe($nextval), '>', $issued, 'another creator continues above its IDs') for @creators;
+is($server->safe_psql('postgres', $layout), join(' ', ($created =~ /6553[01] (\S+?)(?:,|$)/g)), 'and leaves the layout');
+$_->quit for @creators;
+is($server->safe_psql('postgres', $marks), '1', 'there is one mark');
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+
+# A number that is not within the layout, and a layout that cannot be read.
+$server->stop;
+$server->start;
+with_names($server, "SELECT pg_replication_origin_advance('test 65533', 'FFFFFFFF/0')", 65533);
+fails_with($server, $nextval, '55000', qr/the durable state of Snowflake IDs is invalid/, qr/DETAIL:  The recorded layout cannot be read, or/, qr/HINT:  Check "snowflake.layout"\./);
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'the floor makes it valid');
+$server->restart;
+with_names($server, "SELECT pg_replication_origin_advance('test 65531', '1/1')", 65531);
+fails_with($server, $nextval, '55000', qr/the durable state of Snowflake IDs is invalid/);
+fails_with($server, 'SELECT snowflake_check_layout()', '55000', qr/the durable state of Snowflake IDs is invalid/);
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '2 s')");
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'and so does it after a damaged layout');
+
+# A write fails: the generator is as before, and a session that ends by the error leaves no lock.
+$server->restart;
+$server->safe_psql('postgres', "SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES (65533, 'test')");
+my $acquired = $server->background_psql('postgres');
+$acquired->query_safe("SELECT pg_replication_origin_session_setup('test')");
+fails_with($server, $nextval, '55006', qr/already active/);
+my (undef, undef, $fatal) = $server->psql('postgres', "SET exit_on_error = on; $nextval");
+like($fatal, qr/FATAL:  .* is already active/, 'a session ends while it writes');
+fails_with($server, 'SELECT snowflake_set_floor(now())', '55006', qr/already active/);
+$acquired->query_safe('SELECT pg_replication_origin_session_reset()');
+$acquired->quit;
+
+# At CREATE EXTENSION, the number of another origin.
+$server->safe_psql('postgres', 'CREATE DATABASE refused');
+(undef, undef, my $refused) = $server->psql('refused', "\\set VERBOSITY verbose\nCREATE EXTENSION snowflake");
+like($refused, qr/ERROR:  55006: the number of replication origin "test" is reserved for Snowflake IDs\n.*DETAIL:  The number is 65533\./, 'an origin with one of the numbers is refused');
+$server->safe_psql('postgres', "SET allow_system_table_mods = on; DELETE FROM pg_replication_origin WHERE roname = 'test'");
+
+# Another layout.
+$server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
+$server->restart;
+fails_with($server, $nextval, '55000', qr/"snowflake.layout" does not match the layout of this cluster/,
+	qr/IDs are issued in the layout "epoch=2010-11-04T01:42:54.657Z .*", but the setting is "epoch=2015-01-01T00:00:00Z /,
+	qr/HINT:  Change "snowflake.layout" back, or use snowflake_accept_layout\(\)\.  IDs of the two layouts can be equal/);
+fails_with($server, 'SELECT snowflake_set_floor(now())', '55000', qr/"snowflake.layout" does not match/);
+is( $server->safe_psql('postgres', <<'SQL'), 't', 'accepted, IDs are issued in it, in the same transaction');
+BEGIN;
+SET snowflake.max_wait = '5s';
+SELECT snowflake_accept_layout() \g /dev/null
+SELECT snowflake_timestamp(snowflake_nextval()) BETWEEN now() - interval '1 s' AND clock_timestamp() + interval '10 ms';
+ROLLBACK;
+SQL
+log_matches($server, 0, qr/LOG:  the layout "discord" was accepted.*\n.*DETAIL:  The previous layout was "epoch=2010/, 'the log tells');
+crash($server);
+$server->start;
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; $nextval"), qr/^\d+$/, 'a rollback and a crash keep the layout');
+
+# The floor, forward and backward.
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 day')");
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The floor was set to 20.* by snowflake_set_floor\(\), and /,
+	qr/HINT:  Wait until then, or use snowflake_set_floor\(\) .* the same IDs are issued again\./);
+$server->restart;
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock is behind, was ahead .*, or a floor in the future was set before the last start\..* use snowflake_set_floor\(\) to move the generator backward.* the same IDs are issued again\./);
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now())");
+$server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '1 day')");
+fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait until then, or use sno_set_floor\(\)/);
+$server->safe_psql('postgres', "SELECT sno_set_floor(now())");
+is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval \'1 s\''), 't', 'the floor is back');
+fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/cannot move the floor of Snowflake IDs back to 20/,
+	qr/DETAIL:  The next ID has a later time, but by no more than the generator reserves/, qr/HINT:  If this is the present time, wait at most that long\.  Otherwise use an earlier time\./);
+fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
+fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
+
+# A session drops the batch that it took before the generator was moved.  (A batch ends with its
+# transaction, so these are in one.)
+$server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');
+$server->reload;
+$server->poll_query_until('postgres', q(SELECT current_setting('snowflake.max_ahead') = '1min'));
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
+my $session = $server->background_psql('postgres');
+$session->query('BEGIN');
+is($session->query("SELECT min(snowflake_timestamp(id)) > now() + interval '20 s', count(*) FROM snowflake_nextvals(1000) id"), 't|1000', 'a session ahead of the clock');
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
+is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval '20 s'"), 't', 'the generator moved back, its next ID is from there');
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '10 s')");
+$session->query('COMMIT; BEGIN');
+$session->query('SELECT count(*) FROM snowflake_nextvals(1000)');
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
+is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) > now() + interval '20 s'"), 't', 'and if it is moved forward');
+$session->query('COMMIT');
+$session->quit;
+
+# Without slots the state is not loaded.  With fewer than it needs, the server does not start.  The
+# numbers are there again when the setting is right.
+my $setting = major_version($server) >= 18 ? 'max_active_replication_origins' : 'max_replication_slots';
+$before = $server->safe_psql('postgres', "$numbers WHERE local_id <> 65533");
+$server->append_conf('postgresql.conf', "$setting = 0\nmax_wal_senders = 0");
+$server->restart;
+fails_with($server, $nextval, '53400', qr/could not read the durable state of Snowflake IDs/, qr/DETAIL:  .* because "$setting" is 0\./,
+	qr/HINT:  Set "$setting" to at least 5/);
+$server->safe_psql('postgres', 'CREATE DATABASE without');
+(undef, undef, $refused) = $server->psql('without', "\\set VERBOSITY verbose\nCREATE EXTENSION snowflake");
+like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  It needs 5 slots for replication origins, but "$setting" is 0\./, 'CREATE EXTENSION says how many it needs');
+$server->append_conf('postgresql.conf', "$setting = 3");
+$server->stop;
+is($server->start(fail_ok => 1), 0, 'a server with fewer slots than numbers does not start');
+log_matches($server, 0, qr/PANIC:  could not find free replication state, increase $setting/, 'and says so');
+$server->append_conf('postgresql.conf', "$setting = 10");
+$server->start;
+is($server->safe_psql('postgres', "$numbers WHERE local_id <> 65533"), $before, 'with slots the numbers are there again');
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; $nextval"), qr/^\d+$/, 'and IDs are issued');
+$server->stop;
+
+done_testing();
