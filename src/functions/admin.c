@@ -13,6 +13,7 @@
 
 #include "core/instant.h"
 #include "generator/clock.h"
+#include "generator/lease_error.h"
 #include "core/reservation.h"
 #include "state/change.h"
 #include "state/horizon.h"

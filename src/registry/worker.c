@@ -46,6 +46,7 @@
 #include "core/attempt.h"
 #include "state/change.h"
 #include "state/postmaster_memory.h"
+#include "generator/lease_error.h"
 #include "generator/machine_id.h"
 #include "registry/worker.h"
 #include "registry/client.h"

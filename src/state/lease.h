@@ -12,7 +12,6 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-#include "compat.h"
 #include "core/lease.h"
 #include "log_limit.h"
 
@@ -61,12 +60,6 @@ typedef struct SfRegistry
 /* Make the state, in new memory, with the lease from before the crash of a process, if any. */
 extern void sf_lease_init(SfRegistry *registry);
 
-/*
- * From now on, the errors of sf_lease_report_none are logged once a minute at most, on the whole
- * server.  Each caller still gets its error.
- */
-extern void sf_lease_limit_log(void);
-
 /* A copy of the state as it is now. */
 extern SfRegistry sf_registry_state(SfRegistry *registry);
 
@@ -101,17 +94,10 @@ extern SfLeaseRequest sf_lease_requested(SfRegistry *registry);
 extern void sf_lease_attempt(SfRegistry *registry);
 
 /*
- * For a session that waits for a lease, to issue an ID of the named kind: wakes the registry
- * worker, which lets some time pass between attempts that fail.  Raises
- * object_not_in_prerequisite_state, with the reason, if waiting is of no use: the last attempt has
- * failed, or the server is being stopped.
+ * Wake the registry worker, for a session that waits for a lease; the worker lets some time pass
+ * between attempts that fail.  Returns false if waiting is of no use: the last attempt has failed,
+ * or the server is being stopped.
  */
-extern void sf_lease_hurry(SfRegistry *registry, const char *name);
-
-/*
- * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
- * registry was not reached, another attempt is requested as well.
- */
-pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
+extern bool sf_lease_hurry(SfRegistry *registry);
 
 #endif							/* SF_LEASE_H */
