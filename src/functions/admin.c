@@ -71,7 +71,7 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 	SfRegistry	registry;
 
 	PreventCommandDuringRecovery("snowflake_accept_registry()");
-	registry = sf_registry_state(&shared->registry);
+	registry = sf_lease_state(&shared->registry);
 	if (!registry.is_other)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -86,7 +86,7 @@ hint_no_worker(void)
 void
 sf_lease_report_none(SfRegistry *registry, const char *name)
 {
-	SfRegistry	state = sf_registry_state(registry);
+	SfRegistry	state = sf_lease_state(registry);
 
 	reported = registry;
 	switch (state.state)

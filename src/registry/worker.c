@@ -2,7 +2,7 @@
  * worker.c
  *	  The background worker that leases a machine ID for this server from a registry.
  *
- * The worker claims a lease (core/lease.h) when the server begins to accept writes, at its
+ * The worker claims a lease (state/lease.c) when the server begins to accept writes, at its
  * start or promotion.  It renews the lease before half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
@@ -93,7 +93,7 @@ sf_registry_worker_init(void)
 
 	if (sf_settings_registry_standby)
 		worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	if (!process_shared_preload_libraries_in_progress || !sf_registry_is_set())
+	if (!process_shared_preload_libraries_in_progress || !sf_settings_has_registry())
 		return;
 	sf_lease_limit_log();
 	RegisterBackgroundWorker(&worker);
@@ -130,7 +130,7 @@ waits_for_promotion(SfShared *shared)
 	if (!in_recovery)
 		return false;
 	promoted = !RecoveryInProgress();
-	if (promoted && sf_registry_state(&shared->registry).lease.number == 0)
+	if (promoted && sf_lease_state(&shared->registry).lease.number == 0)
 		due_now = true;
 	in_recovery = !promoted;
 	return in_recovery && wanted_machine_id(shared) != SF_MACHINE_ID_UNSET;
@@ -157,7 +157,7 @@ time_until_due(SfShared *shared)
 		return sf_retry_wait(SF_REQUESTED_RETRY, draw) - elapsed;
 	if (last_delay > 0)
 		return last_wait - elapsed;
-	lease_end = sf_registry_state(&shared->registry).lease.until;
+	lease_end = sf_lease_state(&shared->registry).lease.until;
 	by_clock = (lease_end - GetCurrentTimestamp()) / 1000 - half - ahead;
 	return Min(half - elapsed, by_clock) - sf_renewal_advance(half, draw);
 }
@@ -358,7 +358,7 @@ attempt_lease(SfShared *shared)
 {
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	char		layout[SF_LAYOUT_TEXT_SIZE];
-	SfLease		held = sf_registry_state(&shared->registry).lease;
+	SfLease		held = sf_lease_state(&shared->registry).lease;
 	SfAnswer	answer = {.status = SF_ANSWER_REFUSED,.free_at = DT_NOEND};
 	pg_uuid_t	token = sf_postmaster_token();
 	SfClaim		claim = {
@@ -371,7 +371,7 @@ attempt_lease(SfShared *shared)
 	};
 
 	due_now = false;
-	sf_lease_attempt(&shared->registry);
+	sf_lease_request_taken(&shared->registry);
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 						 claim.wanted, DEBUG1))
@@ -412,7 +412,7 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, const SfLeas
 static void
 release_lease(SfShared *shared)
 {
-	SfLease		held = sf_registry_state(&shared->registry).lease;
+	SfLease		held = sf_lease_state(&shared->registry).lease;
 	pg_uuid_t	token = sf_postmaster_token();
 	TimestampTz used_until = give_up_lease(shared);
 	SfAnswer	answer;

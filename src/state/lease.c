@@ -16,7 +16,6 @@
 
 #include "utils/timestamp.h"
 
-#include "state/postmaster_memory.h"
 #include "state/lease.h"
 
 void
@@ -33,7 +32,7 @@ sf_lease_init(SfRegistry *registry)
  * last longer than the lease.
  */
 SfRegistry
-sf_registry_state(SfRegistry *registry)
+sf_lease_state(SfRegistry *registry)
 {
 	SfRegistry	copy;
 
@@ -46,7 +45,7 @@ sf_registry_state(SfRegistry *registry)
 }
 
 const char *
-sf_registry_state_name(SfRegistryState state)
+sf_lease_state_name(SfRegistryState state)
 {
 	static const char *const names[] = {
 		[SF_REGISTRY_CLAIMING] = "claiming",
@@ -144,11 +143,11 @@ sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
 SfLeaseRequest
 sf_lease_requested(SfRegistry *registry)
 {
-	return sf_registry_state(registry).request;
+	return sf_lease_state(registry).request;
 }
 
 void
-sf_lease_attempt(SfRegistry *registry)
+sf_lease_request_taken(SfRegistry *registry)
 {
 	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
 	registry->request = SF_REQUEST_NONE;
@@ -158,7 +157,7 @@ sf_lease_attempt(SfRegistry *registry)
 bool
 sf_lease_hurry(SfRegistry *registry)
 {
-	SfRegistry	state = sf_registry_state(registry);
+	SfRegistry	state = sf_lease_state(registry);
 
 	if (state.state != SF_REGISTRY_CLAIMING && state.state != SF_REGISTRY_HELD &&
 		state.state != SF_REGISTRY_EXPIRED)

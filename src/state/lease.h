@@ -12,8 +12,8 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-#include "core/lease.h"
 #include "log_limit.h"
+#include "state/postmaster_memory.h"
 
 typedef enum SfRegistryState
 {
@@ -61,10 +61,10 @@ typedef struct SfRegistry
 extern void sf_lease_init(SfRegistry *registry);
 
 /* A copy of the state as it is now. */
-extern SfRegistry sf_registry_state(SfRegistry *registry);
+extern SfRegistry sf_lease_state(SfRegistry *registry);
 
 /* The name of a state in the view. */
-extern const char *sf_registry_state_name(SfRegistryState state);
+extern const char *sf_lease_state_name(SfRegistryState state);
 
 /*
  * For the registry worker alone: record the result of an attempt.  Both functions return the
@@ -86,12 +86,12 @@ extern void sf_lease_forget(SfRegistry *registry);
 
 /*
  * sf_lease_request requests an attempt and wakes the registry worker.  The worker calls the other
- * two: sf_lease_requested returns the most urgent request, and sf_lease_attempt clears the request,
+ * two: sf_lease_requested returns the most urgent request, and sf_lease_request_taken clears it,
  * since an attempt begins.
  */
 extern void sf_lease_request(SfRegistry *registry, SfLeaseRequest request);
 extern SfLeaseRequest sf_lease_requested(SfRegistry *registry);
-extern void sf_lease_attempt(SfRegistry *registry);
+extern void sf_lease_request_taken(SfRegistry *registry);
 
 /*
  * Wake the registry worker, for a session that waits for a lease; the worker lets some time pass
