@@ -114,7 +114,7 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 					errmsg("could not generate a %s ID without a lease of a machine ID",
 						   name),
 					detail_refusal(&state),
-					state.is_other ?
+					state.other_identity != 0 ?
 					errhint("Set \"snowflake.registry\" to the former registry, and restart the server.  If the former registry grants no more leases, use snowflake_accept_registry() instead.  If it still grants leases, IDs can then be issued twice.") :
 					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
 			break;

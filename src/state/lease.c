@@ -72,28 +72,21 @@ set_state(SfRegistry *registry, SfRegistryState state, const char *error)
 	return before;
 }
 
-static bool
-is_same(const SfLease *a, const SfLease *b)
-{
-	return a->number != 0 && b->number != 0 && a->machine_id == b->machine_id && a->from == b->from;
-}
-
 /*
  * The lease is kept in the postmaster's memory before it applies: if all processes are restarted in
  * between, it applies after the restart.
  */
 SfRegistryState
-sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *same)
+sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew)
 {
 	SfRegistryState before;
 
 	sf_postmaster_keep_lease(lease);
 	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
-	*same = is_same(&registry->lease, lease);
 	registry->lease = *lease;
 	registry->skew_known = true;
 	registry->skew = skew;
-	registry->is_other = false;
+	registry->other_identity = 0;
 	before = set_state(registry, SF_REGISTRY_HELD, "");
 	LWLockRelease(&registry->lock);
 	return before;
@@ -101,14 +94,13 @@ sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew, bool *s
 
 SfRegistryState
 sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
-					 const char *error, TimestampTz free_at, const int64 *other)
+					 const char *error, TimestampTz free_at, int64 other_identity)
 {
 	SfRegistryState before;
 
 	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
 	registry->free_at = free_at;
-	registry->is_other = other != NULL;
-	registry->other_identity = other ? *other : 0;
+	registry->other_identity = other_identity;
 	before = set_state(registry, state, error);
 	LWLockRelease(&registry->lock);
 	return before;
@@ -138,12 +130,6 @@ sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
 			SetLatch(registry->worker);
 	}
 	LWLockRelease(&registry->lock);
-}
-
-SfLeaseRequest
-sf_lease_requested(SfRegistry *registry)
-{
-	return sf_lease_state(registry).request;
 }
 
 void

@@ -49,9 +49,9 @@ typedef struct SfRegistry
 								 * granted */
 	TimestampTz free_at;		/* if that was refused: when a lease might be
 								 * granted, or infinity */
-	bool		is_other;		/* if that was refused: because the registry
-								 * is another one than before */
-	int64		other_identity; /* if is_other: its identity */
+	int64		other_identity; /* if that was refused because the registry is
+								 * not the previous one: its identity;
+								 * otherwise 0 */
 	SfLeaseRequest request;		/* for the next attempt */
 	SfLogLimit	failures_logged;	/* of calls, see sf_lease_limit_log */
 	Latch	   *worker;			/* NULL if the worker does not run */
@@ -68,15 +68,12 @@ extern const char *sf_lease_state_name(SfRegistryState state);
 
 /*
  * For the registry worker alone: record the result of an attempt.  Both functions return the
- * previous state.  *same is set to whether a granted lease differs from the previous one at most in
- * its end; the caller then passes the lease to the generators.  other is the identity of the
- * registry if it is not the previous registry, or NULL.
+ * previous state.  The caller passes a lease to the generators.
  */
-extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease,
-										int64 skew, bool *same);
+extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew);
 extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
 											const char *error, TimestampTz free_at,
-											const int64 *other);
+											int64 other_identity);
 
 /*
  * For the registry worker alone: there is no lease any more; the next lease will have another
@@ -85,12 +82,10 @@ extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryStat
 extern void sf_lease_forget(SfRegistry *registry);
 
 /*
- * sf_lease_request requests an attempt and wakes the registry worker.  The worker calls the other
- * two: sf_lease_requested returns the most urgent request, and sf_lease_request_taken clears it,
- * since an attempt begins.
+ * sf_lease_request requests an attempt and wakes the registry worker, which calls
+ * sf_lease_request_taken when an attempt begins.
  */
 extern void sf_lease_request(SfRegistry *registry, SfLeaseRequest request);
-extern SfLeaseRequest sf_lease_requested(SfRegistry *registry);
 extern void sf_lease_request_taken(SfRegistry *registry);
 
 /*
