@@ -17,7 +17,7 @@
 #include "compat.h"
 #include "generator/machine_id.h"
 #include "guc.h"
-#include "registry/client.h"
+#include "registry/connect.h"
 #include "settings.h"
 #include "state/shared.h"
 
@@ -208,7 +208,7 @@ check_registry(char **newval, void **extra, GucSource source)
 {
 	char	   *error = NULL;
 
-	if (sf_registry_conninfo_is_valid(*newval, &error))
+	if (sf_conninfo_is_valid(*newval, &error))
 		return true;
 	GUC_check_errdetail("%s", conninfo_error(error));
 	free(error);
@@ -232,7 +232,7 @@ check_configured_registry(void)
 	const char *value = GetConfigOption("snowflake.registry", true, false);
 	char	   *error = NULL;
 
-	if (value == NULL || sf_registry_conninfo_is_valid(value, &error))
+	if (value == NULL || sf_conninfo_is_valid(value, &error))
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),

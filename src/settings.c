@@ -34,7 +34,7 @@ const SfSequenceRange *sf_settings_sno_sequence_range;
 #define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
 
 bool
-sf_registry_is_set(void)
+sf_settings_has_registry(void)
 {
 	return sf_settings_registry[0] != '\0';
 }

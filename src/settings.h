@@ -38,7 +38,7 @@ extern const SfSequenceRange *sf_settings_sequence_range;
 extern const SfSequenceRange *sf_settings_sno_sequence_range;
 
 /* Whether this server leases its machine ID from a registry; fixed when the server starts. */
-extern bool sf_registry_is_set(void);
+extern bool sf_settings_has_registry(void);
 
 /* Warn if the layout's timestamp bits will be used up within a few years. */
 extern void sf_settings_warn_of_end(void);

@@ -79,8 +79,8 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 	SfRegistry	registry;
 
 	PreventCommandDuringRecovery("snowflake_accept_registry()");
-	registry = sf_registry_state(&shared->registry);
-	if (!registry.is_other)
+	registry = sf_lease_state(&shared->registry);
+	if (registry.other_identity == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("no registry is waiting to be accepted"),

@@ -22,6 +22,7 @@
 #include "compat.h"
 #include "functions/result_row.h"
 #include "generator/generator.h"
+#include "generator/lease_error.h"
 #include "state/horizon.h"
 #include "state/shared.h"
 

@@ -10,6 +10,7 @@
 
 #include "core/hot.h"
 #include "generator/generator.h"
+#include "generator/lease_error.h"
 #include "generator/machine_id.h"
 #include "functions/nextval.h"
 #include "functions/result_row.h"

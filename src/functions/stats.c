@@ -112,7 +112,7 @@ add_lease(StatRow *row, SfShared *shared, const SfGenerator *generator)
 			add_null(row);
 		return;
 	}
-	registry = sf_registry_state(&shared->registry);
+	registry = sf_lease_state(&shared->registry);
 	if (registry.lease.number == 0)
 	{
 		add_null(row);
@@ -124,7 +124,7 @@ add_lease(StatRow *row, SfShared *shared, const SfGenerator *generator)
 		add(row, TimestampTzGetDatum(registry.lease.until));
 	}
 	add(row, CStringGetTextDatum(RecoveryInProgress() ?
-								 "standby" : sf_registry_state_name(registry.state)));
+								 "standby" : sf_lease_state_name(registry.state)));
 	if (registry.error[0])
 		add(row, CStringGetTextDatum(registry.error));
 	else

@@ -43,6 +43,7 @@
 #include "core/hot.h"
 #include "core/reservation.h"
 #include "generator/generator.h"
+#include "generator/lease_error.h"
 #include "generator/machine_id.h"
 #include "generator/overflow.h"
 #include "generator/session_end.h"

@@ -43,6 +43,7 @@
 #include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
+#include "generator/lease_error.h"
 #include "generator/wait.h"
 #include "wait_event.h"
 
@@ -307,8 +308,7 @@ sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
 	sf_wait_begin(wait);
 	count(generator, wait);
-	sf_lease_hurry(&shared->registry, sf_generator_name(generator));
-	if (left(wait) <= 0)
+	if (!sf_lease_hurry(&shared->registry) || left(wait) <= 0)
 		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
 	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_LEASE);
 	CHECK_FOR_INTERRUPTS();

@@ -62,45 +62,31 @@ between(int64 least, int64 greatest)
 /*
  * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
  * message can be in any encoding, and a database with another one can show it, so
- * characters outside of ASCII are replaced.
+ * characters outside of ASCII are replaced.  It can contain the previous one.
  */
 void
-sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message)
+sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
 {
+	char		text[sizeof(answer->error)];
 	size_t		length;
+	va_list		arguments;
 
-	answer->status = status;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	answer->state = state;
 	answer->free_at = DT_NOEND;
-	strlcpy(answer->error, message, sizeof(answer->error));
-	length = strlen(answer->error);
-	while (length > 0 && answer->error[length - 1] == '\n')
-		answer->error[--length] = '\0';
-	for (char *c = answer->error; *c; c++)
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		text[--length] = '\0';
+	for (char *c = text; *c; c++)
 	{
 		if (IS_HIGHBIT_SET(*c))
 			*c = '?';
 		else if (iscntrl((unsigned char) *c))
 			*c = ' ';
 	}
-}
-
-void
-sf_registry_reject(SfAnswer *answer, const char *format,...)
-{
-	char		text[sizeof(answer->error)];
-	va_list		arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	sf_registry_keep_error(answer, SF_ANSWER_NONE, text);
-}
-
-bool
-sf_answer_is_row(const PGresult *result, int columns)
-{
-	return PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
-		PQnfields(result) == columns;
+	strlcpy(answer->error, text, sizeof(answer->error));
 }
 
 static bool
@@ -114,16 +100,16 @@ read_number(const PGresult *row, int column, Bounds bounds, int64 *number, SfAns
 	if (errno == 0 && end != text && *end == '\0' &&
 		*number >= bounds.least && *number <= bounds.greatest)
 		return true;
-	sf_registry_reject(answer,
-					   "the registry sent an invalid answer: column %d is \"%.40s\", and not a number from %lld to %lld",
-					   column + 1, text, (long long) bounds.least, (long long) bounds.greatest);
+	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
+				   "the registry sent an invalid answer: column %d is \"%.40s\", and not a number from %lld to %lld",
+				   column + 1, text, (long long) bounds.least, (long long) bounds.greatest);
 	return false;
 }
 
 bool
-sf_answer_read_identity(const PGresult *row, SfAnswer *answer)
+sf_answer_read_identity(const PGresult *row, int64 *identity, SfAnswer *answer)
 {
-	return read_number(row, 0, between(1, PG_INT64_MAX), &answer->identity, answer);
+	return read_number(row, 0, between(1, PG_INT64_MAX), identity, answer);
 }
 
 static bool
@@ -138,17 +124,17 @@ read_refusal(const PGresult *row, SfAnswer *answer)
 			return false;
 		free_at = number + SF_UNIX_EPOCH;
 	}
-	sf_registry_keep_error(answer, SF_ANSWER_REFUSED, PQgetvalue(row, 0, REFUSAL));
+	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", PQgetvalue(row, 0, REFUSAL));
 	answer->free_at = free_at;
 	return true;
 }
 
 /* A renewal continues the lease.  A claim is for the machine ID that was asked for, if any. */
 static Bounds
-machine_id_bounds(const SfClaim *claim, const SfLease *renewed)
+machine_id_bounds(const SfClaim *claim, bool renewal)
 {
-	if (renewed)
-		return between(renewed->machine_id, renewed->machine_id);
+	if (renewal)
+		return between(claim->held.machine_id, claim->held.machine_id);
 	if (claim->wanted != SF_MACHINE_ID_UNSET)
 		return between(claim->wanted, claim->wanted);
 	return between(0, (int64) sf_field_max(claim->machine_bits));
@@ -156,11 +142,11 @@ machine_id_bounds(const SfClaim *claim, const SfLease *renewed)
 
 /* A new lease has begun: the registry refuses a claim of one that has not. */
 static Bounds
-from_bounds(const SfLease *renewed, int64 now)
+from_bounds(const SfClaim *claim, bool renewal, int64 now)
 {
-	if (renewed)
-		return between(renewed->from - SF_UNIX_EPOCH, renewed->from - SF_UNIX_EPOCH);
-	return between(EARLIEST, now);
+	int64		held = claim->held.from - SF_UNIX_EPOCH;
+
+	return renewal ? between(held, held) : between(EARLIEST, now);
 }
 
 /* A lease is not empty, and has not ended. */
@@ -171,8 +157,7 @@ until_bounds(int64 from, int64 now)
 }
 
 bool
-sf_answer_read_lease(const PGresult *row, const SfClaim *claim, const SfLease *renewed,
-					 SfAnswer *answer)
+sf_answer_read_lease(const PGresult *row, const SfClaim *claim, bool renewal, SfAnswer *answer)
 {
 	int64		now = GetCurrentTimestamp() - SF_UNIX_EPOCH;
 	int64		machine_id;
@@ -182,13 +167,13 @@ sf_answer_read_lease(const PGresult *row, const SfClaim *claim, const SfLease *r
 
 	if (!PQgetisnull(row, 0, REFUSAL))
 		return read_refusal(row, answer);
-	if (!read_number(row, MACHINE_ID, machine_id_bounds(claim, renewed), &machine_id, answer) ||
-		!read_number(row, LEASE_FROM, from_bounds(renewed, now), &from, answer) ||
+	if (!read_number(row, MACHINE_ID, machine_id_bounds(claim, renewal), &machine_id, answer) ||
+		!read_number(row, LEASE_FROM, from_bounds(claim, renewal, now), &from, answer) ||
 		!read_number(row, LEASE_UNTIL, until_bounds(from, now), &until, answer) ||
 		!read_number(row, LEASE_NUMBER, between(1, PG_INT64_MAX), &number, answer) ||
 		!read_number(row, SKEW, between(-GREATEST_SKEW, GREATEST_SKEW), &answer->skew, answer))
 		return false;
-	answer->status = SF_ANSWER_GRANTED;
+	answer->state = SF_REGISTRY_HELD;
 	memset(&answer->lease, 0, sizeof(answer->lease));
 	answer->lease.machine_id = (uint32) machine_id;
 	answer->lease.from = from + SF_UNIX_EPOCH;

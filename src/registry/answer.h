@@ -12,26 +12,17 @@
 
 #include "state/lease.h"
 
-typedef enum SfAnswerStatus
-{
-	SF_ANSWER_GRANTED,
-	SF_ANSWER_REFUSED,
-	SF_ANSWER_NONE,				/* no registry was reached */
-} SfAnswerStatus;
-
+/* The result of an attempt. */
 typedef struct SfAnswer
 {
-	SfAnswerStatus status;
-	SfLease		lease;			/* if granted */
-	int64		skew;			/* us; if granted */
+	SfRegistryState state;		/* held, refused, or unreachable */
+	SfLease		lease;			/* if held */
+	int64		skew;			/* us; if held */
 	TimestampTz free_at;		/* if refused: the time to try again, or
 								 * DT_NOEND */
-	int64		identity;		/* of the registry */
-	bool		other;			/* refused, because the registry is not the
-								 * previous one */
-	char		error[1024];	/* if not granted */
-	bool		no_function;	/* the registry does not have the function
-								 * that was called */
+	int64		other_identity; /* if refused because the registry is not the
+								 * previous one: its identity; otherwise 0 */
+	char		error[1024];	/* if not held */
 } SfAnswer;
 
 /* The lease that a server requests, and its description of itself. */
@@ -43,31 +34,28 @@ typedef struct SfClaim
 	int			wanted;			/* machine ID, or SF_MACHINE_ID_UNSET for any */
 	int			seconds;		/* s */
 	const char *holder;
+	SfLease		held;			/* the lease that this server had last, with
+								 * number 0 if it had none */
 } SfClaim;
 
-#define SF_IDENTITY_COLUMNS	1
 #define SF_LEASE_COLUMNS	7
-#define SF_RELEASE_COLUMNS	1
 
 struct pg_result;
 
-/* Whether a result is one row with that many columns. */
-extern bool sf_answer_is_row(const struct pg_result *result, int columns);
-
 /*
- * Read a row with the columns of the query.  Returns false, and sets answer->status and
+ * Read a row with the columns of the query.  Returns false, and sets answer->state and
  * answer->error, if a value is missing, malformed or out of bounds.  sf_answer_read_lease reads the
- * row of a claim, or of a renewal of the lease renewed; a refusal is a valid row.
+ * row of a claim, or of a renewal of the lease that is held; a refusal is a valid row.
  */
-extern bool sf_answer_read_identity(const struct pg_result *row, SfAnswer *answer);
-extern bool sf_answer_read_lease(const struct pg_result *row, const SfClaim *claim,
-								 const SfLease *renewed, SfAnswer *answer);
+extern bool sf_answer_read_identity(const struct pg_result *row, int64 *identity, SfAnswer *answer);
+extern bool sf_answer_read_lease(const struct pg_result *row, const SfClaim *claim, bool renewal,
+								 SfAnswer *answer);
 
 /*
- * Keep a message, and the status with it.  sf_registry_reject keeps that of an answer that is not
- * from a registry, as a format.
+ * Keep the reason, as a format, for which an attempt leads to a state: refused if the registry said
+ * so, and unreachable if it sent no answer or an invalid one.
  */
-extern void sf_registry_keep_error(SfAnswer *answer, SfAnswerStatus status, const char *message);
-extern void sf_registry_reject(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
+extern void sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+			pg_attribute_printf(3, 4);
 
 #endif							/* SF_REGISTRY_ANSWER_H */

@@ -18,15 +18,10 @@
 #include "storage/latch.h"
 
 #include "core/instant.h"
-#include "registry/answer.h"
 #include "registry/client.h"
 #include "settings.h"
-#include "state/registry_identity.h"
-#include "clocks.h"
 
 #define ANSWER_TIMEOUT	5000	/* ms */
-
-#define UNDEFINED_FUNCTION	"42883"
 
 #define COLUMNS \
 	"machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint, " \
@@ -37,14 +32,17 @@
 #define INSTANT(parameter) \
 	"timestamptz '1970-01-01 00:00:00Z' + " parameter "::bigint * interval '1 microsecond'"
 
+/* Both end with the same parameters, see ask_for_lease. */
+#define LEASE_PARAMETERS \
+	"$5::integer * interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
+
 #define CLAIM \
 	"SELECT " COLUMNS "FROM snowflake_registry.claim($1::uuid, $2, $3::integer, $4::integer, " \
-	"$5::integer * interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
+	LEASE_PARAMETERS
 
 #define RENEW \
 	"SELECT " COLUMNS "FROM snowflake_registry.renew($1::uuid, $2::integer, " \
-	INSTANT("$3") ", " INSTANT("$4") ", " \
-	"$5::integer * interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
+	INSTANT("$3") ", " INSTANT("$4") ", " LEASE_PARAMETERS
 
 #define IDENTITY \
 	"SELECT snowflake_registry.identity()"
@@ -94,15 +92,15 @@ is_copy(const PGresult *result)
 static PGresult *
 get_result(SfConnection *connection)
 {
-	SfStopwatch asked = sf_start_stopwatch();
 	PGresult   *result = NULL;
 	PGresult   *next;
 
+	sf_connection_limit(connection, ANSWER_TIMEOUT);
 	for (;;)
 	{
 		while (PQisBusy(connection->libpq))
 		{
-			if (!sf_registry_wait(connection, WL_SOCKET_READABLE, asked, ANSWER_TIMEOUT) ||
+			if (!sf_connection_wait(connection, WL_SOCKET_READABLE) ||
 				!PQconsumeInput(connection->libpq))
 			{
 				PQclear(result);
@@ -119,6 +117,13 @@ get_result(SfConnection *connection)
 	}
 }
 
+static bool
+is_row(const PGresult *result, int columns)
+{
+	return PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
+		PQnfields(result) == columns;
+}
+
 /*
  * Keep the reason for which a call failed.  An error that the registry raised is a refusal.  After
  * any other failure the registry counts as unreachable.
@@ -128,23 +133,17 @@ keep_failure(SfAnswer *answer, const SfConnection *connection, const PGresult *r
 {
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
-	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-	char		message[sizeof(answer->error)];
 
-	answer->no_function = sqlstate && strcmp(sqlstate, UNDEFINED_FUNCTION) == 0;
 	if (primary && PQstatus(connection->libpq) == CONNECTION_OK)
-	{
-		snprintf(message, sizeof(message), detail ? "%s: %s" : "%s", primary, detail);
-		sf_registry_keep_error(answer, SF_ANSWER_REFUSED, message);
-	}
+		sf_answer_fail(answer, SF_REGISTRY_REFUSED, detail ? "%s: %s" : "%s", primary, detail);
 	else if (PQerrorMessage(connection->libpq)[0])
-		sf_registry_keep_error(answer, SF_ANSWER_NONE, PQerrorMessage(connection->libpq));
+		sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE, "%s", PQerrorMessage(connection->libpq));
 	else if (result)
-		sf_registry_reject(answer,
-						   "the registry sent an invalid answer: %d rows and %d columns instead of one row and %d columns",
-						   PQntuples(result), PQnfields(result), columns);
+		sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
+					   "the registry sent an invalid answer: %d rows and %d columns instead of one row and %d columns",
+					   PQntuples(result), PQnfields(result), columns);
 	else
-		sf_registry_no_answer(connection, answer);
+		sf_connection_no_answer(connection, answer);
 }
 
 /* The row that a query returns, of a number of columns, or NULL; then the reason is kept. */
@@ -156,105 +155,81 @@ run_query(SfConnection *connection, const char *query, int count,
 
 	if (PQsendQueryParams(connection->libpq, query, count, NULL, parameters, NULL, NULL, 0))
 		result = get_result(connection);
-	if (sf_answer_is_row(result, columns))
+	if (is_row(result, columns))
 		return result;
 	keep_failure(answer, connection, result, columns);
 	PQclear(result);
 	return NULL;
 }
 
-/* A registry whose SQL is of version 1.0 does not have the function. */
 bool
-sf_registry_identity(SfConnection *connection, SfAnswer *answer)
+sf_registry_identity(SfConnection *connection, int64 *identity, SfAnswer *answer)
 {
-	PGresult   *row;
-	bool		read;
+	PGresult   *row = run_query(connection, IDENTITY, 0, NULL, 1, answer);
+	bool		read = row && sf_answer_read_identity(row, identity, answer);
 
-	answer->no_function = false;
-	row = run_query(connection, IDENTITY, 0, NULL, SF_IDENTITY_COLUMNS, answer);
-	read = row && sf_answer_read_identity(row, answer);
 	PQclear(row);
-	if (!read)
-		answer->identity = SF_NO_IDENTITY;
-	return read || answer->no_function;
-}
-
-static void
-ask_for_lease(SfConnection *connection, const char *query, int count,
-			  const char *const *parameters, const SfClaim *claim, const SfLease *renewed,
-			  SfAnswer *answer)
-{
-	PGresult   *row = run_query(connection, query, count, parameters, SF_LEASE_COLUMNS, answer);
-
-	if (row)
-		sf_answer_read_lease(row, claim, renewed, answer);
-	PQclear(row);
+	return read;
 }
 
 /*
+ * Claim or renew a lease, with the three parameters that only this query has.
+ *
  * The registry compares the time that it receives with its own clock, so the time is read
  * after the connection has been opened.
  */
-void
-sf_registry_claim(SfConnection *connection, const SfClaim *claim, const SfLease *held,
-				  SfAnswer *answer)
+static void
+ask_for_lease(SfConnection *connection, const char *query, const char *const *own,
+			  const SfClaim *claim, bool renewal, SfAnswer *answer)
 {
-	Parameter	texts[6];
-	const char *parameters[8];
+	Parameter	texts[4];
+	const char *parameters[] = {
+		put_uuid(texts[0], claim->token), own[0], own[1], own[2],
+		put_number(texts[1], claim->seconds), put_instant(texts[2], GetCurrentTimestamp()),
+		claim->holder, put_number(texts[3], claim->held.number),
+	};
+	PGresult   *row = run_query(connection, query, lengthof(parameters), parameters,
+								SF_LEASE_COLUMNS, answer);
 
-	parameters[0] = put_uuid(texts[0], claim->token);
-	parameters[1] = claim->layout;
-	parameters[2] = put_number(texts[1], claim->machine_bits);
-	parameters[3] = NULL;
-	if (claim->wanted != SF_MACHINE_ID_UNSET)
-		parameters[3] = put_number(texts[2], claim->wanted);
-	parameters[4] = put_number(texts[3], claim->seconds);
-	parameters[5] = put_instant(texts[4], GetCurrentTimestamp());
-	parameters[6] = claim->holder;
-	parameters[7] = put_number(texts[5], held->number);
-	ask_for_lease(connection, CLAIM, lengthof(parameters), parameters, claim, NULL, answer);
+	if (row)
+		sf_answer_read_lease(row, claim, renewal, answer);
+	PQclear(row);
 }
 
 void
-sf_registry_renew(SfConnection *connection, const SfClaim *claim, const SfLease *held,
-				  SfAnswer *answer)
+sf_registry_claim(SfConnection *connection, const SfClaim *claim, SfAnswer *answer)
 {
-	Parameter	texts[7];
-	const char *parameters[8];
+	Parameter	texts[2];
+	const char *own[] = {
+		claim->layout, put_number(texts[0], claim->machine_bits),
+		claim->wanted == SF_MACHINE_ID_UNSET ? NULL : put_number(texts[1], claim->wanted),
+	};
 
-	parameters[0] = put_uuid(texts[0], claim->token);
-	parameters[1] = put_number(texts[1], held->machine_id);
-	parameters[2] = put_instant(texts[2], held->from);
-	parameters[3] = put_instant(texts[3], held->until);
-	parameters[4] = put_number(texts[4], claim->seconds);
-	parameters[5] = put_instant(texts[5], GetCurrentTimestamp());
-	parameters[6] = claim->holder;
-	parameters[7] = put_number(texts[6], held->number);
-	ask_for_lease(connection, RENEW, lengthof(parameters), parameters, claim, held, answer);
+	ask_for_lease(connection, CLAIM, own, claim, false, answer);
+}
+
+void
+sf_registry_renew(SfConnection *connection, const SfClaim *claim, SfAnswer *answer)
+{
+	Parameter	texts[3];
+	const char *own[] = {
+		put_number(texts[0], claim->held.machine_id), put_instant(texts[1], claim->held.from),
+		put_instant(texts[2], claim->held.until),
+	};
+
+	ask_for_lease(connection, RENEW, own, claim, true, answer);
 }
 
 bool
 sf_registry_release(SfConnection *connection, const pg_uuid_t *token, TimestampTz used_until,
-					const SfLease *held, SfAnswer *answer)
+					int64 number, SfAnswer *answer)
 {
 	Parameter	texts[3];
-	const char *parameters[3];
-	PGresult   *row;
+	const char *parameters[] = {
+		put_uuid(texts[0], token), put_instant(texts[1], used_until), put_number(texts[2], number),
+	};
+	PGresult   *row = run_query(connection, RELEASE, lengthof(parameters), parameters, 1, answer);
 
-	parameters[0] = put_uuid(texts[0], token);
-	parameters[1] = put_instant(texts[1], used_until);
-	parameters[2] = put_number(texts[2], held->number);
-	row = run_query(connection, RELEASE, lengthof(parameters), parameters, SF_RELEASE_COLUMNS,
-					answer);
 	PQclear(row);
 	return row != NULL;
-}
-
-bool
-sf_registry_conninfo_is_valid(const char *conninfo, char **error)
-{
-	PQconninfoOption *options = PQconninfoParse(conninfo, error);
-
-	PQconninfoFree(options);
-	return options != NULL;
 }

@@ -23,11 +23,14 @@
 #include "storage/latch.h"
 
 #include "clocks.h"
-#include "registry/client.h"
+#include "registry/connect.h"
 #include "wait_event.h"
 
 #define CONNECT_TIMEOUT	5		/* s, unless the connection string has another
 								 * one */
+
+/* The time that a process that is to exit has for its calls, including the connection. */
+#define LEAVING_TIMEOUT	1000	/* ms */
 
 /*
  * The most that is read from a connection.  The answers have less than 1 kB, errors and the start
@@ -61,18 +64,13 @@ ignore_notice(void *argument, const char *message)
 {
 }
 
-static int64
-time_left(const SfConnection *connection, SfStopwatch since, int64 timeout)
+void
+sf_connection_limit(SfConnection *connection, int64 timeout)
 {
-	int64		left = timeout - sf_stopwatch(since) / 1000;
-
 	if (connection->leaving)
-	{
-		int64		leaving = SF_LEAVING_TIMEOUT - sf_stopwatch(connection->since) / 1000;
-
-		left = Min(left, leaving);
-	}
-	return left;
+		return;
+	connection->since = sf_start_stopwatch();
+	connection->timeout = timeout;
 }
 
 /*
@@ -92,23 +90,23 @@ count_received(SfConnection *connection)
 }
 
 void
-sf_registry_no_answer(const SfConnection *connection, SfAnswer *answer)
+sf_connection_no_answer(const SfConnection *connection, SfAnswer *answer)
 {
-	sf_registry_keep_error(answer, SF_ANSWER_NONE,
-						   connection->received <= LONGEST_ANSWER ?
-						   "the registry did not answer in time" :
-						   "the registry sent more than 64 kB");
+	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
+				   connection->received <= LONGEST_ANSWER ?
+				   "the registry did not answer in time" :
+				   "the registry sent more than 64 kB");
 }
 
 /* Libpq may be called only after an event of the socket, and not after one of the latch. */
 bool
-sf_registry_wait(SfConnection *connection, int event, SfStopwatch since, int64 timeout)
+sf_connection_wait(SfConnection *connection, int event)
 {
 	int			occurred = 0;
 
 	while (!(occurred & event))
 	{
-		int64		left = time_left(connection, since, timeout);
+		int64		left = connection->timeout - sf_stopwatch(connection->since) / 1000;
 
 		if (left <= 0 || (ShutdownRequestPending && !connection->leaving))
 			return false;
@@ -124,10 +122,8 @@ sf_registry_wait(SfConnection *connection, int event, SfStopwatch since, int64 t
 
 /* Wait for the end of an attempt; returns whether the connection was opened. */
 static bool
-complete(const Attempt *attempt)
+complete(SfConnection *connection)
 {
-	SfConnection *connection = attempt->connection;
-	SfStopwatch began = sf_start_stopwatch();
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 
 	if (PQstatus(connection->libpq) == CONNECTION_BAD)
@@ -136,8 +132,7 @@ complete(const Attempt *attempt)
 	{
 		bool		reading = status == PGRES_POLLING_READING;
 
-		if (!sf_registry_wait(connection, reading ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE,
-							  began, attempt->timeout))
+		if (!sf_connection_wait(connection, reading ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
 			return false;
 		status = PQconnectPoll(connection->libpq);
 	}
@@ -150,37 +145,33 @@ static void add_reason(SfAnswer *answer, const char *format,...) pg_attribute_pr
 static void
 add_reason(SfAnswer *answer, const char *format,...)
 {
-	char		all[sizeof(answer->error)];
-	size_t		length = strlcpy(all, answer->error, sizeof(all));
+	char		reason[sizeof(answer->error)];
 	va_list		arguments;
 
 	va_start(arguments, format);
-	vsnprintf(&all[length], sizeof(all) - length, format, arguments);
+	vsnprintf(reason, sizeof(reason), format, arguments);
 	va_end(arguments);
-	sf_registry_keep_error(answer, SF_ANSWER_NONE, all);
-	strlcat(answer->error, "; ", sizeof(answer->error));
+	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE, "%s%s%s", answer->error,
+				   answer->error[0] ? "; " : "", reason);
 }
 
 /*
- * Keep the reason for which the connection to an address failed.  If the attempt has not ended,
+ * Append the reason for which the connection to an address failed.  If the attempt has not ended,
  * libpq's message contains the address but no reason.
  */
 static void
 add_failure(SfAnswer *answer, const SfConnection *connection)
 {
 	SfAnswer	none = {0};
-	char		text[sizeof(none.error)];
-	PGconn	   *libpq = connection->libpq;
 
-	if (libpq == NULL)
+	if (connection->libpq == NULL)
 	{
 		add_reason(answer, "out of memory");
 		return;
 	}
-	if (PQstatus(libpq) != CONNECTION_BAD)
-		sf_registry_no_answer(connection, &none);
-	snprintf(text, sizeof(text), "%s%s", PQerrorMessage(libpq), none.error);
-	add_reason(answer, "%s", text);
+	if (PQstatus(connection->libpq) != CONNECTION_BAD)
+		sf_connection_no_answer(connection, &none);
+	add_reason(answer, "%s%s", PQerrorMessage(connection->libpq), none.error);
 }
 
 static void
@@ -202,15 +193,16 @@ connect_address(const Attempt *attempt, const Address *address)
 	SfConnection *connection = attempt->connection;
 
 	connection->received = 0;
+	sf_connection_limit(connection, attempt->timeout);
 	connection->libpq = PQconnectStartParams(keywords, values, true);
 	PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
-	if (connection->libpq && complete(attempt))
+	if (connection->libpq && complete(connection))
 	{
 		remember(connection->libpq);
 		return true;
 	}
 	add_failure(attempt->answer, connection);
-	sf_registry_disconnect(connection);
+	sf_disconnect(connection);
 	return false;
 }
 
@@ -375,41 +367,36 @@ connect_string(Attempt *attempt)
 	return connected;
 }
 
-/* The messages of addresses are separated by semicolons; remove the last one. */
-static void
-end_failure(SfAnswer *answer)
-{
-	size_t		length = strlen(answer->error);
-
-	if (length >= 2 && strcmp(&answer->error[length - 2], "; ") == 0)
-		answer->error[length - 2] = '\0';
-}
-
 bool
-sf_registry_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer)
+sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer)
 {
 	Attempt		attempt = {.connection = connection,.conninfo = conninfo,.answer = answer};
-	bool		connected;
 
 	*connection = (SfConnection)
 	{
-		.leaving = ShutdownRequestPending,.since = sf_start_stopwatch()
+		0
 	};
+	sf_connection_limit(connection, LEAVING_TIMEOUT);
+	connection->leaving = ShutdownRequestPending;
 	answer->error[0] = '\0';
-	answer->status = SF_ANSWER_NONE;
-	attempt.timeout = SF_LEAVING_TIMEOUT;
+	answer->state = SF_REGISTRY_UNREACHABLE;
 	if (connection->leaving)
-		connected = connect_address(&attempt, &last_address);
-	else
-		connected = connect_string(&attempt);
-	if (!connected)
-		end_failure(answer);
-	return connected;
+		return connect_address(&attempt, &last_address);
+	return connect_string(&attempt);
 }
 
 void
-sf_registry_disconnect(SfConnection *connection)
+sf_disconnect(SfConnection *connection)
 {
 	PQfinish(connection->libpq);
 	connection->libpq = NULL;
+}
+
+bool
+sf_conninfo_is_valid(const char *conninfo, char **error)
+{
+	PQconninfoOption *options = PQconninfoParse(conninfo, error);
+
+	PQconninfoFree(options);
+	return options != NULL;
 }

@@ -2,7 +2,7 @@
  * worker.c
  *	  The background worker that leases a machine ID for this server from a registry.
  *
- * The worker claims a lease (core/lease.h) when the server begins to accept writes, at its
+ * The worker claims a lease (state/lease.c) when the server begins to accept writes, at its
  * start or promotion.  It renews the lease before half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
@@ -46,6 +46,7 @@
 #include "core/attempt.h"
 #include "state/change.h"
 #include "state/postmaster_memory.h"
+#include "generator/lease_error.h"
 #include "generator/machine_id.h"
 #include "registry/worker.h"
 #include "registry/client.h"
@@ -92,7 +93,7 @@ sf_registry_worker_init(void)
 
 	if (sf_settings_registry_standby)
 		worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	if (!process_shared_preload_libraries_in_progress || !sf_registry_is_set())
+	if (!process_shared_preload_libraries_in_progress || !sf_settings_has_registry())
 		return;
 	sf_lease_limit_log();
 	RegisterBackgroundWorker(&worker);
@@ -129,7 +130,7 @@ waits_for_promotion(SfShared *shared)
 	if (!in_recovery)
 		return false;
 	promoted = !RecoveryInProgress();
-	if (promoted && sf_registry_state(&shared->registry).lease.number == 0)
+	if (promoted && sf_lease_state(&shared->registry).lease.number == 0)
 		due_now = true;
 	in_recovery = !promoted;
 	return in_recovery && wanted_machine_id(shared) != SF_MACHINE_ID_UNSET;
@@ -146,18 +147,16 @@ time_until_due(SfShared *shared)
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
 	int64		ahead = Min(sf_max_ahead, half / 2);
 	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
-	SfLeaseRequest request = sf_lease_requested(&shared->registry);
-	TimestampTz lease_end;
+	SfRegistry	registry = sf_lease_state(&shared->registry);
 	int64		by_clock;
 
-	if (due_now || request == SF_REQUEST_NOW)
+	if (due_now || registry.request == SF_REQUEST_NOW)
 		return 0;
-	if (last_delay > SF_REQUESTED_RETRY && request == SF_REQUEST_SOON)
+	if (last_delay > SF_REQUESTED_RETRY && registry.request == SF_REQUEST_SOON)
 		return sf_retry_wait(SF_REQUESTED_RETRY, draw) - elapsed;
 	if (last_delay > 0)
 		return last_wait - elapsed;
-	lease_end = sf_registry_state(&shared->registry).lease.until;
-	by_clock = (lease_end - GetCurrentTimestamp()) / 1000 - half - ahead;
+	by_clock = (registry.lease.until - GetCurrentTimestamp()) / 1000 - half - ahead;
 	return Min(half - elapsed, by_clock) - sf_renewal_advance(half, draw);
 }
 
@@ -185,28 +184,13 @@ plan_retry(SfShared *shared, const SfAnswer *answer)
 }
 
 static void
-log_granted(const SfLease *before, const SfLease *lease, SfRegistryState state)
-{
-	if (before->number == 0 || before->machine_id != lease->machine_id ||
-		before->from != lease->from)
-		ereport(LOG,
-				errmsg("machine ID %u was leased to this server for IDs with times from %s",
-					   lease->machine_id, timestamptz_to_str(lease->from)),
-				errdetail("The lease ends at %s, and is renewed until the server stops.",
-						  timestamptz_to_str(lease->until)));
-	else if (state != SF_REGISTRY_HELD)
-		ereport(LOG,
-				errmsg("the registry has renewed the lease of machine ID %u", lease->machine_id));
-}
-
-static void
 log_not_granted(const SfLease *lease, const SfAnswer *answer)
 {
 	ereport(LOG,
-			answer->status == SF_ANSWER_REFUSED ?
+			answer->state == SF_REGISTRY_REFUSED ?
 			errmsg("could not lease a machine ID from the registry") :
 			errmsg("could not reach the registry of machine IDs"),
-			answer->status == SF_ANSWER_REFUSED ?
+			answer->state == SF_REGISTRY_REFUSED ?
 			errdetail("The reason is: %s", answer->error) :
 			errdetail("The error was: %s", answer->error),
 			lease->number == 0 ?
@@ -215,21 +199,36 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
 					timestamptz_to_str(lease->until)));
 }
 
-/* Pass a lease that was granted to the generators.  Returns the previous state. */
-static SfRegistryState
-take_lease(SfShared *shared, const SfLease *lease, int64 skew)
+/* Whether a lease is the one that was held, and differs from it at most in its end. */
+static bool
+is_renewed(const SfLease *held, const SfLease *lease)
 {
-	bool		same;
-	SfRegistryState before = sf_lease_granted(&shared->registry, lease, skew, &same);
+	return held->number != 0 && held->machine_id == lease->machine_id && held->from == lease->from;
+}
+
+/* Pass a lease that was granted to the generators. */
+static void
+take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, int64 skew)
+{
+	bool		renewed = is_renewed(held, lease);
+	SfRegistryState before = sf_lease_granted(&shared->registry, lease, skew);
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
-		if (same)
+		if (renewed)
 			sf_extend_lease(&shared->generators[i], lease->until);
 		else
 			sf_change_lease(&shared->generators[i], lease->machine_id, lease->from, lease->until);
 	}
-	return before;
+	if (!renewed)
+		ereport(LOG,
+				errmsg("machine ID %u was leased to this server for IDs with times from %s",
+					   lease->machine_id, timestamptz_to_str(lease->from)),
+				errdetail("The lease ends at %s, and is renewed until the server stops.",
+						  timestamptz_to_str(lease->until)));
+	else if (before != SF_REGISTRY_HELD)
+		ereport(LOG,
+				errmsg("the registry has renewed the lease of machine ID %u", lease->machine_id));
 }
 
 /*
@@ -254,44 +253,27 @@ give_up_lease(SfShared *shared)
 static void
 apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 {
-	SfRegistryState state;
-	SfRegistryState before;
-
-	if (answer->status == SF_ANSWER_GRANTED)
+	if (answer->state == SF_REGISTRY_HELD)
 	{
-		before = take_lease(shared, &answer->lease, answer->skew);
-		log_granted(held, &answer->lease, before);
+		take_lease(shared, held, &answer->lease, answer->skew);
 		last_delay = 0;
 		return;
 	}
-	state = answer->status == SF_ANSWER_REFUSED ? SF_REGISTRY_REFUSED : SF_REGISTRY_UNREACHABLE;
-	if (sf_lease_not_granted(&shared->registry, state, answer->error, answer->free_at,
-							 answer->other ? &answer->identity : NULL) != state)
+	if (sf_lease_not_granted(&shared->registry, answer->state, answer->error, answer->free_at,
+							 answer->other_identity) != answer->state)
 		log_not_granted(held, answer);
 	plan_retry(shared, answer);
 }
 
-static void explain(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
-
-static void
-explain(SfAnswer *answer, const char *format,...)
-{
-	va_list		arguments;
-
-	va_start(arguments, format);
-	vsnprintf(answer->error, sizeof(answer->error), format, arguments);
-	va_end(arguments);
-}
-
 /* Record the first registry of this server. */
 static bool
-record_registry(SfAnswer *answer)
+record_registry(int64 identity, SfAnswer *answer)
 {
 	char		error[sizeof(answer->error)];
 
-	if (sf_registry_identity_try_write(answer->identity, error, sizeof(error)))
+	if (sf_registry_identity_try_write(identity, error, sizeof(error)))
 		return true;
-	sf_registry_keep_error(answer, SF_ANSWER_REFUSED, error);
+	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", error);
 	return false;
 }
 
@@ -304,25 +286,24 @@ static bool
 is_own_registry(SfConnection *connection, SfAnswer *answer)
 {
 	int64		recorded = sf_registry_identity_read();
+	int64		identity;
 
-	if (!sf_registry_identity(connection, answer))
+	if (!sf_registry_identity(connection, &identity, answer))
 		return false;
-	if (answer->identity == recorded)
+	if (identity == recorded)
 		return true;
-	answer->status = SF_ANSWER_REFUSED;
-	if (recorded == SF_NO_IDENTITY && in_recovery)
+	if (recorded == SF_NO_IDENTITY && !in_recovery)
+		return record_registry(identity, answer);
+	if (recorded == SF_NO_IDENTITY)
 	{
-		explain(answer, "the primary of this standby has not recorded its registry yet");
+		sf_answer_fail(answer, SF_REGISTRY_REFUSED,
+					   "the primary of this standby has not recorded its registry yet");
 		return false;
 	}
-	if (recorded == SF_NO_IDENTITY)
-		return record_registry(answer);
-	answer->other = true;
-	if (answer->identity == SF_NO_IDENTITY)
-		explain(answer, "the registry has no identity, and is not the one that this server leases from");
-	else
-		explain(answer, "the registry has identity %lld, and is not the one that this server leases from, which has identity %lld",
-				(long long) answer->identity, (long long) recorded);
+	answer->other_identity = identity;
+	sf_answer_fail(answer, SF_REGISTRY_REFUSED,
+				   "the registry has identity %lld, and is not the one that this server leases from, which has identity %lld",
+				   (long long) identity, (long long) recorded);
 	return false;
 }
 
@@ -331,10 +312,10 @@ is_own_registry(SfConnection *connection, SfAnswer *answer)
  * lease may have expired and its machine ID may now be leased to another server.
  */
 static void
-ask_registry(const SfClaim *claim, const SfLease *held, SfAnswer *answer)
+ask_registry(const SfClaim *claim, SfAnswer *answer)
 {
 	SfConnection connection;
-	bool		connected = sf_registry_connect(&connection, sf_settings_registry, answer);
+	bool		connected = sf_connect(&connection, sf_settings_registry, answer);
 
 	/* an attempt that was cut short by the stop of the server has no result */
 	if (connected || !ShutdownRequestPending)
@@ -343,13 +324,13 @@ ask_registry(const SfClaim *claim, const SfLease *held, SfAnswer *answer)
 		return;
 	if (is_own_registry(&connection, answer))
 	{
-		answer->status = SF_ANSWER_REFUSED;
-		if (held->number != 0)
-			sf_registry_renew(&connection, claim, held, answer);
-		if (answer->status == SF_ANSWER_REFUSED && !ShutdownRequestPending)
-			sf_registry_claim(&connection, claim, held, answer);
+		if (claim->held.number != 0)
+			sf_registry_renew(&connection, claim, answer);
+		if ((claim->held.number == 0 || answer->state == SF_REGISTRY_REFUSED) &&
+			!ShutdownRequestPending)
+			sf_registry_claim(&connection, claim, answer);
 	}
-	sf_registry_disconnect(&connection);
+	sf_disconnect(&connection);
 }
 
 static void
@@ -357,8 +338,7 @@ attempt_lease(SfShared *shared)
 {
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	char		layout[SF_LAYOUT_TEXT_SIZE];
-	SfLease		held = sf_registry_state(&shared->registry).lease;
-	SfAnswer	answer = {.status = SF_ANSWER_REFUSED,.free_at = DT_NOEND};
+	SfAnswer	answer = {.free_at = DT_NOEND};
 	pg_uuid_t	token = sf_postmaster_token();
 	SfClaim		claim = {
 		.token = &token,
@@ -367,39 +347,40 @@ attempt_lease(SfShared *shared)
 		.wanted = wanted_machine_id(shared),
 		.seconds = wanted_seconds(shared),
 		.holder = holder,
+		.held = sf_lease_state(&shared->registry).lease,
 	};
 
 	due_now = false;
-	sf_lease_attempt(&shared->registry);
+	sf_lease_request_taken(&shared->registry);
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 						 claim.wanted, DEBUG1))
-		strlcpy(answer.error, "\"snowflake.machine_id\" or \"snowflake.sequence_range\" of this server does not fit its layout",
-				sizeof(answer.error));
+		sf_answer_fail(&answer, SF_REGISTRY_REFUSED,
+					   "\"snowflake.machine_id\" or \"snowflake.sequence_range\" of this server does not fit its layout");
 	else
-		ask_registry(&claim, &held, &answer);
+		ask_registry(&claim, &answer);
 	last_attempt = sf_start_stopwatch();
 	draw = pg_prng_uint32(&pg_global_prng_state);
 	if (!ShutdownRequestPending)
-		apply_answer(shared, &held, &answer);
+		apply_answer(shared, &claim.held, &answer);
 	elog(DEBUG1, "the next request of a lease is due in %lld ms",
 		 (long long) time_to_attempt(shared));
 }
 
 /* At a registry other than the recorded one, nothing is released. */
 static bool
-release_at_registry(const pg_uuid_t *token, TimestampTz used_until, const SfLease *held,
-					SfAnswer *answer)
+release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number, SfAnswer *answer)
 {
 	SfConnection connection;
+	int64		identity;
 	bool		done;
 
-	if (!sf_registry_connect(&connection, sf_settings_registry, answer))
+	if (!sf_connect(&connection, sf_settings_registry, answer))
 		return false;
-	done = sf_registry_identity(&connection, answer) &&
-		(answer->identity != sf_registry_identity_read() ||
-		 sf_registry_release(&connection, token, used_until, held, answer));
-	sf_registry_disconnect(&connection);
+	done = sf_registry_identity(&connection, &identity, answer) &&
+		(identity != sf_registry_identity_read() ||
+		 sf_registry_release(&connection, token, used_until, number, answer));
+	sf_disconnect(&connection);
 	return done;
 }
 
@@ -411,14 +392,14 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, const SfLeas
 static void
 release_lease(SfShared *shared)
 {
-	SfLease		held = sf_registry_state(&shared->registry).lease;
+	int64		number = sf_lease_state(&shared->registry).lease.number;
 	pg_uuid_t	token = sf_postmaster_token();
 	TimestampTz used_until = give_up_lease(shared);
 	SfAnswer	answer;
 
 	if (!reached || used_until == DT_NOEND)
 		return;
-	if (!release_at_registry(&token, used_until, &held, &answer))
+	if (!release_at_registry(&token, used_until, number, &answer))
 		ereport(LOG,
 				errmsg("could not release the lease of the machine ID"),
 				errdetail("The error was: %s", answer.error),

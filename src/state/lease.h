@@ -12,9 +12,8 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-#include "compat.h"
-#include "core/lease.h"
 #include "log_limit.h"
+#include "state/postmaster_memory.h"
 
 typedef enum SfRegistryState
 {
@@ -50,9 +49,9 @@ typedef struct SfRegistry
 								 * granted */
 	TimestampTz free_at;		/* if that was refused: when a lease might be
 								 * granted, or infinity */
-	bool		is_other;		/* if that was refused: because the registry
-								 * is another one than before */
-	int64		other_identity; /* if is_other: its identity */
+	int64		other_identity; /* if that was refused because the registry is
+								 * not the previous one: its identity;
+								 * otherwise 0 */
 	SfLeaseRequest request;		/* for the next attempt */
 	SfLogLimit	failures_logged;	/* of calls, see sf_lease_limit_log */
 	Latch	   *worker;			/* NULL if the worker does not run */
@@ -61,29 +60,20 @@ typedef struct SfRegistry
 /* Make the state, in new memory, with the lease from before the crash of a process, if any. */
 extern void sf_lease_init(SfRegistry *registry);
 
-/*
- * From now on, the errors of sf_lease_report_none are logged once a minute at most, on the whole
- * server.  Each caller still gets its error.
- */
-extern void sf_lease_limit_log(void);
-
 /* A copy of the state as it is now. */
-extern SfRegistry sf_registry_state(SfRegistry *registry);
+extern SfRegistry sf_lease_state(SfRegistry *registry);
 
 /* The name of a state in the view. */
-extern const char *sf_registry_state_name(SfRegistryState state);
+extern const char *sf_lease_state_name(SfRegistryState state);
 
 /*
  * For the registry worker alone: record the result of an attempt.  Both functions return the
- * previous state.  *same is set to whether a granted lease differs from the previous one at most in
- * its end; the caller then passes the lease to the generators.  other is the identity of the
- * registry if it is not the previous registry, or NULL.
+ * previous state.  The caller passes a lease to the generators.
  */
-extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease,
-										int64 skew, bool *same);
+extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew);
 extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
 											const char *error, TimestampTz free_at,
-											const int64 *other);
+											int64 other_identity);
 
 /*
  * For the registry worker alone: there is no lease any more; the next lease will have another
@@ -92,26 +82,17 @@ extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryStat
 extern void sf_lease_forget(SfRegistry *registry);
 
 /*
- * sf_lease_request requests an attempt and wakes the registry worker.  The worker calls the other
- * two: sf_lease_requested returns the most urgent request, and sf_lease_attempt clears the request,
- * since an attempt begins.
+ * sf_lease_request requests an attempt and wakes the registry worker, which calls
+ * sf_lease_request_taken when an attempt begins.
  */
 extern void sf_lease_request(SfRegistry *registry, SfLeaseRequest request);
-extern SfLeaseRequest sf_lease_requested(SfRegistry *registry);
-extern void sf_lease_attempt(SfRegistry *registry);
+extern void sf_lease_request_taken(SfRegistry *registry);
 
 /*
- * For a session that waits for a lease, to issue an ID of the named kind: wakes the registry
- * worker, which lets some time pass between attempts that fail.  Raises
- * object_not_in_prerequisite_state, with the reason, if waiting is of no use: the last attempt has
- * failed, or the server is being stopped.
+ * Wake the registry worker, for a session that waits for a lease; the worker lets some time pass
+ * between attempts that fail.  Returns false if waiting is of no use: the last attempt has failed,
+ * or the server is being stopped.
  */
-extern void sf_lease_hurry(SfRegistry *registry, const char *name);
-
-/*
- * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
- * registry was not reached, another attempt is requested as well.
- */
-pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
+extern bool sf_lease_hurry(SfRegistry *registry);
 
 #endif							/* SF_LEASE_H */

@@ -7,10 +7,22 @@
 
 #include "postgres.h"
 
+#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-#include "core/lease.h"
 #include "state/generator_state.h"
+
+/*
+ * A machine ID and a span of ID time, which a registry grants to a server: IDs of this machine ID
+ * can be issued with times at or after from and before until.
+ */
+typedef struct SfLease
+{
+	uint32		machine_id;
+	TimestampTz from;
+	TimestampTz until;
+	int64		number;			/* the lease number; 0: no lease */
+} SfLease;
 
 /*
  * Create the memory, in the postmaster, when it preloads the library; otherwise there is no such

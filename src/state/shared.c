@@ -97,7 +97,7 @@ publish(SfShared *shared)
 	pg_atomic_write_u32(&shared->configured_sno_partition, (uint32) sf_settings_sno_partition);
 	pg_atomic_write_u32(&shared->max_clock_step, (uint32) sf_max_clock_step);
 	pg_atomic_write_u32(&shared->sequence_jitter, (uint32) sf_sequence_jitter);
-	pg_atomic_write_u32(&shared->registry_is_set, sf_registry_is_set());
+	pg_atomic_write_u32(&shared->registry_is_set, sf_settings_has_registry());
 	sf_shared_set_max_ahead(shared, sf_max_ahead);
 }
 
@@ -105,7 +105,7 @@ publish(SfShared *shared)
 static void
 fill(SfShared *new)
 {
-	bool		leased = new->preloaded && sf_registry_is_set();
+	bool		leased = new->preloaded && sf_settings_has_registry();
 
 	pg_atomic_init_u32(&new->configured_machine_id, 0);
 	pg_atomic_init_u32(&new->configured_sno_partition, 0);

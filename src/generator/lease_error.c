@@ -1,0 +1,147 @@
+/*
+ * lease_error.c
+ *	  The errors of calls that need an ID for which this server has no lease.
+ *
+ * While the registry cannot be reached, each call of each session fails.  Each gets its error, and
+ * the server's log gets one of them a minute.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/timestamp.h"
+
+#include "generator/lease_error.h"
+
+static emit_log_hook_type prev_emit_log_hook;
+static SfRegistry *reported;	/* by sf_lease_report_none in this process;
+								 * NULL if only a parallel worker has called
+								 * it */
+
+static bool
+is_about_lease(const ErrorData * error)
+{
+	return error->elevel == ERROR && error->funcname &&
+		strcmp(error->funcname, "sf_lease_report_none") == 0;
+}
+
+static void
+limit_log(ErrorData * error)
+{
+	if (is_about_lease(error) && reported && !sf_log_allowed(&reported->failures_logged))
+		error->output_to_server = false;
+	if (error->output_to_server && prev_emit_log_hook)
+		prev_emit_log_hook(error);
+}
+
+void
+sf_lease_limit_log(void)
+{
+	prev_emit_log_hook = emit_log_hook;
+	emit_log_hook = limit_log;
+}
+
+/* The lease, as the detail of an error. */
+static int
+detail_lease(const SfLease *lease)
+{
+	if (lease->number == 0)
+		return errdetail("No machine ID has been leased to this server yet.");
+	return errdetail("Machine ID %u is leased to this server for IDs with times before %s.",
+					 lease->machine_id, timestamptz_to_str(lease->until));
+}
+
+/* timestamptz_to_str has one buffer. */
+static int
+detail_unreachable(const SfRegistry *registry)
+{
+	char	   *since = pstrdup(timestamptz_to_str(registry->since));
+	const SfLease *lease = &registry->lease;
+
+	if (lease->number == 0)
+		return errdetail("The registry has been unreachable since %s.  No machine ID has been leased to this server yet.",
+						 since);
+	return errdetail("The registry has been unreachable since %s.  Machine ID %u is leased to this server for IDs with times before %s.",
+					 since, lease->machine_id, timestamptz_to_str(lease->until));
+}
+
+/* The reason of a refusal.  Only roles that may read the view see the names of other servers. */
+static int
+detail_refusal(const SfRegistry *registry)
+{
+	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
+		return errdetail("The reason is: %s", registry->error);
+	if (registry->free_at < DT_NOEND)
+		return errdetail("A machine ID might be available after %s.", timestamptz_to_str(registry->free_at));
+	return 0;
+}
+
+static int
+hint_no_worker(void)
+{
+	return errhint("The registry worker of this server does not run.  Check the server log, \"max_worker_processes\" and \"dynamic_library_path\".");
+}
+
+void
+sf_lease_report_none(SfRegistry *registry, const char *name)
+{
+	SfRegistry	state = sf_lease_state(registry);
+
+	reported = registry;
+	switch (state.state)
+	{
+		case SF_REGISTRY_CLAIMING:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID before the first answer of the registry", name),
+					detail_lease(&state.lease),
+					state.worker ?
+					errhint("Try again later.  To wait longer, increase \"snowflake.max_wait\".") :
+					hint_no_worker());
+			break;
+		case SF_REGISTRY_HELD:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID within the lease of the machine ID",
+						   name),
+					detail_lease(&state.lease),
+					errhint("Wait for the next renewal of the lease, or increase \"snowflake.registry_lease\" or decrease \"snowflake.max_ahead\".  To wait longer, increase \"snowflake.max_wait\"."));
+			break;
+		case SF_REGISTRY_REFUSED:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID without a lease of a machine ID",
+						   name),
+					detail_refusal(&state),
+					state.other_identity != 0 ?
+					errhint("Set \"snowflake.registry\" to the former registry, and restart the server.  If the former registry grants no more leases, use snowflake_accept_registry() instead.  If it still grants leases, IDs can then be issued twice.") :
+					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
+			break;
+		case SF_REGISTRY_UNREACHABLE:
+			if (state.request == SF_REQUEST_NONE)
+				sf_lease_request(registry, SF_REQUEST_SOON);
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID while the registry is unreachable", name),
+					detail_unreachable(&state),
+					errhint("See last_error in the view pg_stat_snowflake, and check \"snowflake.registry\".  This server keeps asking."));
+			break;
+		case SF_REGISTRY_RELEASED:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID after the release of the machine ID", name),
+					errhint("Try again later, unless the server is shutting down.  The registry worker claims another lease."));
+			break;
+		case SF_REGISTRY_EXPIRED:
+			ereport(ERROR,
+					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					errmsg("could not generate a %s ID after the end of the lease", name),
+					errdetail("The lease of machine ID %u ended at %s and was not renewed.",
+							  state.lease.machine_id, timestamptz_to_str(state.lease.until)),
+					state.worker ?
+					errhint("Check \"snowflake.registry\", and the network and the name service of this server.  This server keeps asking.") :
+					hint_no_worker());
+	}
+	elog(ERROR, "unexpected state of the registry: %d", (int) state.state);
+}

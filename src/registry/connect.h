@@ -1,0 +1,51 @@
+/*
+ * connect.h
+ *	  Connections to the registry.
+ */
+#ifndef SF_REGISTRY_CONNECT_H
+#define SF_REGISTRY_CONNECT_H
+
+#include "postgres.h"
+
+#include "clocks.h"
+#include "registry/answer.h"
+
+/* A connection to the registry. */
+typedef struct SfConnection
+{
+	struct pg_conn *libpq;
+	bool		leaving;		/* opened after the process was told to exit */
+	SfStopwatch since;			/* of the timeout */
+	int64		timeout;		/* ms */
+	int64		received;		/* bytes; see sf_connection_wait */
+} SfConnection;
+
+/*
+ * Open a connection.  Returns false, and sets *answer, if that fails.  It takes up to
+ * connect_timeout for each address of each host: 5 seconds, unless the connection string has
+ * another value.
+ *
+ * No function here raises an error.  All waits end when the process is told to exit.  A connection
+ * that is opened after that uses the address of the last connection, and has one second for all of
+ * its waits.
+ */
+extern bool sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer);
+extern void sf_disconnect(SfConnection *connection);
+
+/* Limit the waits that follow, together, to a number of ms. */
+extern void sf_connection_limit(SfConnection *connection, int64 timeout);
+
+/*
+ * Wait for an event of the socket.  Returns false if none occurs within the limit, or if the
+ * registry has sent more than an answer can have; then sf_connection_no_answer keeps the reason.
+ */
+extern bool sf_connection_wait(SfConnection *connection, int event);
+extern void sf_connection_no_answer(const SfConnection *connection, SfAnswer *answer);
+
+/*
+ * Whether a connection string can be parsed.  If not, *error is libpq's message, which the
+ * caller frees by free(), or NULL if memory is exhausted.
+ */
+extern bool sf_conninfo_is_valid(const char *conninfo, char **error);
+
+#endif							/* SF_REGISTRY_CONNECT_H */
