@@ -39,7 +39,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#include "pushdown/replace.h"
+#include "pushdown/pass.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
 #include "state/shared.h"
@@ -243,6 +243,19 @@ replace_row(SfPass *pass, RowCompareExpr *row)
 	return (Expr *) result;
 }
 
+/*
+ * snowflake_between() as its two comparisons.  The planner inlines it as well, but one call at a
+ * time.
+ */
+static Expr *
+replace_between(SfPass *pass, FuncExpr *call)
+{
+	if (!pass->inlines_between || !sf_is_between(call->funcid) ||
+		!sf_may_call(call->funcid, pass->depends_on_role))
+		return NULL;
+	return (Expr *) eval_const_expressions(NULL, (Node *) call);
+}
+
 /* Conditions that are connected by AND with all conditions in them replaced. */
 static List *
 replace_in_and(SfPass *pass, List *conditions)
@@ -302,6 +315,9 @@ replace(Node *node, void *context)
 		case T_RowCompareExpr:
 			replaced = replace_row(pass, (RowCompareExpr *) node);
 			break;
+		case T_FuncExpr:
+			replaced = replace_between(pass, (FuncExpr *) node);
+			break;
 		case T_BoolExpr:
 			replaced = replace_in_boolean(pass, (BoolExpr *) node);
 			break;
@@ -326,6 +342,34 @@ sf_replace_in_condition(SfPass *pass, Node *condition)
 List *
 sf_replace_in_list(SfPass *pass, List *conditions)
 {
-	return sf_mentions_time(&pass->lookups, (Node *) conditions) ?
-		replace_in_and(pass, conditions) : conditions;
+	return sf_mentions_time((Node *) conditions) ? replace_in_and(pass, conditions) : conditions;
+}
+
+static Node *
+replace_in_join(SfPass *pass, Node *conditions)
+{
+	return conditions && IsA(conditions, List) ?
+		(Node *) sf_replace_in_list(pass, (List *) conditions) : replace(conditions, pass);
+}
+
+void
+sf_replace_in_joins(SfPass *pass, Node *join)
+{
+	if (join && IsA(join, FromExpr))
+	{
+		FromExpr   *from = (FromExpr *) join;
+		ListCell   *cell;
+
+		foreach(cell, from->fromlist)
+			sf_replace_in_joins(pass, lfirst(cell));
+		from->quals = replace_in_join(pass, from->quals);
+	}
+	else if (join && IsA(join, JoinExpr))
+	{
+		JoinExpr   *on = (JoinExpr *) join;
+
+		sf_replace_in_joins(pass, on->larg);
+		sf_replace_in_joins(pass, on->rarg);
+		on->quals = replace_in_join(pass, on->quals);
+	}
 }
