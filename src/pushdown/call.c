@@ -6,10 +6,12 @@
 
 #include "access/transam.h"
 #include "catalog/dependency.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -113,6 +115,13 @@ layout_of_call(SfTimeCall *call)
 		return IsA(argument, Const) && !argument->constisnull &&
 			sf_layout_parse(TextDatumGetCString(argument->constvalue), &call->layout, &error);
 	return true;
+}
+
+Expr *
+sf_layout_constant(void)
+{
+	return (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
+							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
 }
 
 bool

@@ -38,6 +38,9 @@ typedef struct SfTimeCall
  */
 extern bool sf_time_call(Node *node, SfTimeCall *call);
 
+/* The layout of the server, as an argument. */
+extern Expr *sf_layout_constant(void);
+
 /* Whether a function is snowflake_between(). */
 extern bool sf_is_between(Oid function);
 

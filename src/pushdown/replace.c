@@ -87,15 +87,6 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 	return compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
 }
 
-static Expr *
-layout_text(const SfComparison *comparison)
-{
-	if (comparison->call.layout_argument)
-		return copyObject(comparison->call.layout_argument);
-	return (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
-							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
-}
-
 /*
  * A call of the function that returns the bound of an instant.  NULL if the function is
  * missing or the user may not call it.
@@ -114,7 +105,8 @@ bound_call(SfPass *pass, const SfComparison *comparison, Node *instant)
 	{
 		function = sf_sibling(comparison->call.function, "snowflake_boundary",
 							  snowflake_boundary, 2, types, pass->depends_on_role);
-		arguments = lappend(arguments, layout_text(comparison));
+		arguments = lappend(arguments, comparison->call.layout_argument ?
+							copyObject(comparison->call.layout_argument) : sf_layout_constant());
 	}
 	if (!OidIsValid(function))
 		return NULL;
