@@ -21,8 +21,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 
-#include "pushdown/append.h"
-#include "pushdown/replace.h"
+#include "pushdown/pass.h"
 
 static bool
 may_be_added(Node *condition)

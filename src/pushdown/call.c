@@ -6,10 +6,12 @@
 
 #include "access/transam.h"
 #include "catalog/dependency.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -21,17 +23,20 @@
 #include "functions/sno_type.h"
 #include "state/shared.h"
 
-/* The functions that are recognized. */
-static const struct
+/* The functions whose result is, or has as its first field, the time of an ID. */
+typedef struct TimeFunction
 {
-	SfFunctionKind kind;
 	const char *name;
 	PGFunction	address;
-}			time_functions[] = {
-	{SF_TIMESTAMP, "snowflake_timestamp", snowflake_timestamp},
-	{SF_SNO_TIMESTAMP, "sno_timestamp", sno_timestamp},
-	{SF_DECODE, "snowflake_decode", snowflake_decode},
-	{SF_SNO_DECODE, "sno_decode", sno_decode},
+	bool		is_row;
+	bool		is_sno;
+} TimeFunction;
+
+static const TimeFunction time_functions[] = {
+	{"snowflake_timestamp", snowflake_timestamp, false, false},
+	{"sno_timestamp", sno_timestamp, false, true},
+	{"snowflake_decode", snowflake_decode, true, false},
+	{"sno_decode", sno_decode, true, true},
 };
 
 /* The name of a function's C code; NULL if it is in another language or does not exist. */
@@ -65,75 +70,31 @@ has_address(Oid function, PGFunction address)
 	return info.fn_addr == address;
 }
 
-/* Whether a function that is not in C is the extension's snowflake_between(). */
-static bool
-is_between(Oid function)
+/* The entry of a function; NULL if it has none. */
+static const TimeFunction *
+find_time_function(Oid function)
 {
-	char	   *name = get_func_name(function);
-	bool		same = name && strcmp(name, "snowflake_between") == 0;
-	Oid			extension;
+	char	   *name = function < FirstNormalObjectId ? NULL : c_name(function);
 
-	if (name)
-		pfree(name);
-	if (!same)
-		return false;
-	extension = getExtensionOfObject(ProcedureRelationId, function);
-	return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
-}
-
-static SfFunctionKind
-look_up(Oid function)
-{
-	char	   *name = c_name(function);
-	SfFunctionKind kind = SF_OTHER_FUNCTION;
-
-	if (name == NULL)
-		return is_between(function) ? SF_BETWEEN : SF_OTHER_FUNCTION;
-	for (size_t i = 0; i < lengthof(time_functions); i++)
+	for (size_t i = 0; name && i < lengthof(time_functions); i++)
 	{
 		if (strcmp(name, time_functions[i].name) == 0 &&
 			has_address(function, time_functions[i].address))
-			kind = time_functions[i].kind;
+			return &time_functions[i];
 	}
-	pfree(name);
-	return kind;
+	return NULL;
 }
 
-static SfFunctionKind
-function_kind(SfFunctionLookups *lookups, Oid function)
+bool
+sf_is_between(Oid function)
 {
-	unsigned	place;
+	char	   *name = function < FirstNormalObjectId ? NULL : get_func_name(function);
+	Oid			extension;
 
-	if (function < FirstNormalObjectId)
-		return SF_OTHER_FUNCTION;
-	for (unsigned i = 0; i < Min(lookups->count, SF_LOOKUPS); i++)
-	{
-		if (lookups->known[i].function == function)
-			return lookups->known[i].kind;
-	}
-	place = lookups->count++ % SF_LOOKUPS;
-	lookups->known[place].kind = look_up(function);
-	lookups->known[place].function = function;
-	return lookups->known[place].kind;
-}
-
-/*
- * The call within an expression that is the time of an ID; NULL if the expression is something
- * else.
- */
-static FuncExpr *
-time_function(SfFunctionLookups *lookups, Node *node, SfFunctionKind *kind)
-{
-	bool		is_field = IsA(node, FieldSelect);
-	FuncExpr   *call = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg : node);
-
-	if (exprType(node) != TIMESTAMPTZOID || !IsA(call, FuncExpr))
-		return NULL;
-	*kind = function_kind(lookups, call->funcid);
-	if (is_field)
-		return (*kind == SF_DECODE || *kind == SF_SNO_DECODE) &&
-			((FieldSelect *) node)->fieldnum == 1 ? call : NULL;
-	return *kind == SF_TIMESTAMP || *kind == SF_SNO_TIMESTAMP ? call : NULL;
+	if (name == NULL || strcmp(name, "snowflake_between") != 0)
+		return false;
+	extension = getExtensionOfObject(ProcedureRelationId, function);
+	return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
 }
 
 /*
@@ -156,49 +117,51 @@ layout_of_call(SfTimeCall *call)
 	return true;
 }
 
-bool
-sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call)
+Expr *
+sf_layout_constant(void)
 {
-	SfFunctionKind kind;
-	FuncExpr   *function;
+	return (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
+							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
+}
 
-	if (!IsA(node, FuncExpr) && !IsA(node, FieldSelect))
+bool
+sf_time_call(Node *node, SfTimeCall *call)
+{
+	bool		is_field = IsA(node, FieldSelect);
+	FuncExpr   *function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg : node);
+	const TimeFunction *found;
+
+	if (!IsA(function, FuncExpr) || exprType(node) != TIMESTAMPTZOID)
 		return false;
-	function = time_function(lookups, node, &kind);
-	if (function == NULL)
+	found = find_time_function(function->funcid);
+	if (found == NULL || found->is_row != is_field ||
+		(is_field && ((FieldSelect *) node)->fieldnum != 1))
 		return false;
 	call->function = function->funcid;
-	call->is_sno = kind == SF_SNO_TIMESTAMP || kind == SF_SNO_DECODE;
+	call->is_sno = found->is_sno;
 	call->id = linitial(function->args);
 	call->column = sf_column((Node *) call->id);
 	call->layout_argument = list_length(function->args) > 1 ? lsecond(function->args) : NULL;
 	return call->column != NULL && layout_of_call(call);
 }
 
-bool
-sf_is_between(SfFunctionLookups *lookups, Node *node)
-{
-	return IsA(node, FuncExpr) &&
-		function_kind(lookups, ((FuncExpr *) node)->funcid) == SF_BETWEEN;
-}
-
 static bool
-mentions_time(Node *node, void *lookups)
+mentions_time(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, mentions_time, lookups, 0);
-	if (IsA(node, FuncExpr) &&
-		function_kind(lookups, ((FuncExpr *) node)->funcid) != SF_OTHER_FUNCTION)
+		return query_tree_walker((Query *) node, mentions_time, context, 0);
+	if (IsA(node, FuncExpr) && (find_time_function(((FuncExpr *) node)->funcid) ||
+								sf_is_between(((FuncExpr *) node)->funcid)))
 		return true;
-	return expression_tree_walker(node, mentions_time, lookups);
+	return expression_tree_walker(node, mentions_time, context);
 }
 
 bool
-sf_mentions_time(SfFunctionLookups *lookups, Node *node)
+sf_mentions_time(Node *node)
 {
-	return mentions_time(node, lookups);
+	return mentions_time(node, NULL);
 }
 
 bool
@@ -248,10 +211,9 @@ sf_sibling(Oid function, const char *name, PGFunction address, int nargs, Oid *t
 										CStringGetDatum(name),
 										PointerGetDatum(arguments),
 										ObjectIdGetDatum(get_func_namespace(function)));
-	char	   *found_name = OidIsValid(found) ? c_name(found) : NULL;
 
 	pfree(arguments);
-	if (found_name == NULL || strcmp(found_name, name) != 0 || !has_address(found, address) ||
+	if (!OidIsValid(found) || !has_address(found, address) ||
 		!sf_may_call(found, depends_on_role))
 		return InvalidOid;
 	return found;

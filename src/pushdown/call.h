@@ -15,30 +15,6 @@
 
 #include "core/layout.h"
 
-/* The kinds of functions that the pushdown distinguishes. */
-typedef enum SfFunctionKind
-{
-	SF_OTHER_FUNCTION,
-	SF_TIMESTAMP,				/* snowflake_timestamp */
-	SF_SNO_TIMESTAMP,
-	SF_DECODE,					/* snowflake_decode, whose first field is the
-								 * time */
-	SF_SNO_DECODE,
-	SF_BETWEEN					/* snowflake_between, which is in SQL */
-} SfFunctionKind;
-
-/* The last functions that were looked up; zero it before use, and do not keep it. */
-#define SF_LOOKUPS 8
-typedef struct SfFunctionLookups
-{
-	struct
-	{
-		Oid			function;
-		SfFunctionKind kind;
-	}			known[SF_LOOKUPS];
-	unsigned	count;
-} SfFunctionLookups;
-
 /*
  * A call that returns the time of an ID, which is a column.  The layout is the same for all
  * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
@@ -60,13 +36,16 @@ typedef struct SfTimeCall
  * snowflake_decode(id) or sno_decode(id), for an id that is a column and a layout that is known.
  * If so, *call is filled.  All replacements begin here, and rely on what is said at SfTimeCall.
  */
-extern bool sf_time_call(SfFunctionLookups *lookups, Node *node, SfTimeCall *call);
+extern bool sf_time_call(Node *node, SfTimeCall *call);
 
-/* Whether an expression is a call of snowflake_between(). */
-extern bool sf_is_between(SfFunctionLookups *lookups, Node *node);
+/* The layout of the server, as an argument. */
+extern Expr *sf_layout_constant(void);
+
+/* Whether a function is snowflake_between(). */
+extern bool sf_is_between(Oid function);
 
 /* Whether a tree contains one of these functions, in any query of it. */
-extern bool sf_mentions_time(SfFunctionLookups *lookups, Node *node);
+extern bool sf_mentions_time(Node *node);
 
 /* Whether two calls return the same time of a row: same function, column and layout. */
 extern bool sf_same_call(const SfTimeCall *a, const SfTimeCall *b);

@@ -27,18 +27,16 @@
 #include "parser/parsetree.h"
 #include "utils/guc.h"
 
-#include "pushdown/early.h"
 #include "compat.h"
-#include "pushdown/exempt.h"
-#include "pushdown/match.h"
-#include "pushdown/replace.h"
+#include "pushdown/pass.h"
 #include "settings.h"
 
-/* A query and the query that contains it, which is NULL for the outermost query. */
+/* A query and the level that contains it, whose query is NULL for the outermost query. */
 typedef struct SfQueryLevel
 {
 	Query	   *query;
 	const struct SfQueryLevel *outer;
+	bool	   *depends_on_role;	/* of all levels */
 } SfQueryLevel;
 
 static planner_hook_type prev_planner = NULL;
@@ -160,79 +158,26 @@ applies_early(SfPass *pass, const SfTimeCall *call)
 	bool		apart = citus_is_loaded;
 	AttrNumber	attribute;
 	Oid			relid = table_of_column(call->column, pass->level, &apart, &attribute);
-	Var			column = *call->column;
-	SfTimeCall	in_table = *call;
 
 	if (!apart || !sf_may_call(call->function, pass->depends_on_role))
 		return false;
-	if (!OidIsValid(relid))
-		return true;
-	column.varattno = attribute;
-	in_table.column = &column;
-	return !sf_is_exempt(pass, relid, &in_table);
+	return !OidIsValid(relid) || !sf_is_exempt(pass, relid, attribute, call);
 }
-
-/* Conditions with snowflake_between() inlined.  The planner does it for one call at a time. */
-static Node *
-inline_between(Node *node, void *context)
-{
-	SfPass	   *pass = context;
-
-	if (node == NULL || IsA(node, Query))
-		return node;
-	if (sf_is_between(&pass->lookups, node) &&
-		sf_may_call(((FuncExpr *) node)->funcid, pass->depends_on_role))
-		return eval_const_expressions(NULL, node);
-	return expression_tree_mutator(node, inline_between, context);
-}
-
-static Node *
-rewrite_condition(SfPass *pass, Node *condition)
-{
-	if (citus_is_loaded)
-		condition = inline_between(condition, pass);
-	return sf_replace_in_condition(pass, condition);
-}
-
-static void
-rewrite_joins(SfPass *pass, Node *node)
-{
-	if (node && IsA(node, FromExpr))
-	{
-		FromExpr   *from = (FromExpr *) node;
-		ListCell   *cell;
-
-		foreach(cell, from->fromlist)
-			rewrite_joins(pass, lfirst(cell));
-		from->quals = rewrite_condition(pass, from->quals);
-	}
-	else if (node && IsA(node, JoinExpr))
-	{
-		JoinExpr   *join = (JoinExpr *) node;
-
-		rewrite_joins(pass, join->larg);
-		rewrite_joins(pass, join->rarg);
-		join->quals = rewrite_condition(pass, join->quals);
-	}
-}
-
-/* The state that the passes over all queries of a tree share. */
-typedef struct RewriteContext
-{
-	const SfQueryLevel *outer;
-	bool	   *depends_on_role;
-} RewriteContext;
 
 /* Rewrite a query, in place, and all queries in it. */
 static bool
 rewrite_queries(Node *node, void *context)
 {
-	RewriteContext *outer = context;
-	SfQueryLevel level = {.query = (Query *) node,.outer = outer->outer};
-	RewriteContext inner = {.outer = &level,.depends_on_role = outer->depends_on_role};
+	const SfQueryLevel *outer = context;
+	SfQueryLevel level = {
+		.query = (Query *) node,
+		.outer = outer,
+		.depends_on_role = outer->depends_on_role
+	};
 	SfPass		pass = {
 		.applies = applies_early,
 		.level = &level,
+		.inlines_between = citus_is_loaded,
 		.depends_on_role = outer->depends_on_role
 	};
 
@@ -240,21 +185,8 @@ rewrite_queries(Node *node, void *context)
 		return false;
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, rewrite_queries, context);
-	rewrite_joins(&pass, (Node *) level.query->jointree);
-	return query_tree_walker(level.query, rewrite_queries, &inner, 0);
-}
-
-/* The query with its conditions replaced, which is a copy if it has any to be replaced. */
-static Query *
-rewritten(Query *query, RewriteContext *context)
-{
-	SfFunctionLookups lookups = {0};
-
-	if (!sf_mentions_time(&lookups, (Node *) query))
-		return query;
-	query = copyObject(query);
-	rewrite_queries((Node *) query, context);
-	return query;
+	sf_replace_in_joins(&pass, (Node *) level.query->jointree);
+	return query_tree_walker(level.query, rewrite_queries, &level, 0);
 }
 
 static PlannedStmt *
@@ -263,14 +195,19 @@ plan(SF_PLANNER_HOOK_ARGS)
 	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
 
+/* Plan a copy of the query with its conditions replaced, if it has any to be replaced. */
 static PlannedStmt *
 plan_rewritten(SF_PLANNER_HOOK_ARGS)
 {
 	bool		depends_on_role = false;
-	RewriteContext context = {.depends_on_role = &depends_on_role};
+	SfQueryLevel none = {.depends_on_role = &depends_on_role};
 	PlannedStmt *planned;
 
-	query = rewritten(query, &context);
+	if (sf_mentions_time((Node *) query))
+	{
+		query = copyObject(query);
+		rewrite_queries((Node *) query, &none);
+	}
 	planned = plan(SF_PLANNER_HOOK_PASS);
 	planned->dependsOnRole = planned->dependsOnRole || depends_on_role;
 	return planned;

@@ -13,9 +13,6 @@
  *
  * The planner could no longer do so if they were replaced.  Only the relation that the query names
  * is examined, not its partitions and children.
- *
- * The planner has the indexes of a relation in a list, without those that are not valid yet.
- * The list is empty for a parent, and before the planner has begun; then they are opened.
  */
 #include "postgres.h"
 
@@ -26,28 +23,30 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
+#include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
-#include "pushdown/exempt.h"
+#include "pushdown/pass.h"
 
 /* The call for which a tree of expressions is searched. */
 typedef struct Search
 {
 	SfPass	   *pass;
+	AttrNumber	attribute;
 	const SfTimeCall *call;
 } Search;
 
-/* Whether an expression is the call, in which the number of the relation (varno) can differ. */
+/* Whether an expression is the call for the attribute of the relation. */
 static bool
 is_the_call(Node *node, Search *search)
 {
 	SfTimeCall	other;
 
-	return sf_time_call(&search->pass->lookups, node, &other) &&
+	return sf_time_call(node, &other) &&
 		other.function == search->call->function &&
-		other.column->varattno == search->call->column->varattno &&
+		other.column->varattno == search->attribute &&
 		equal(other.layout_argument, search->call->layout_argument);
 }
 
@@ -80,45 +79,34 @@ conditions_of_joins(Node *node, List *conditions)
 	return conditions;
 }
 
+/* Whether the query implies a predicate of an index; not known if the planner has not begun. */
 static bool
 is_implied(SfPass *pass, List *predicate)
 {
-	List	   *conditions = conditions_of_joins((Node *) pass->root->parse->jointree, NIL);
-
-	return predicate_implied_by(predicate, conditions, false);
+	if (pass->root == NULL)
+		return false;
+	ChangeVarNodes((Node *) predicate, 1, (int) pass->rel->relid, 0);
+	return predicate_implied_by(predicate,
+								conditions_of_joins((Node *) pass->root->parse->jointree, NIL),
+								false);
 }
 
 static bool
-listed_index_has(IndexOptInfo *index, Search *search)
+index_has(Relation index, Search *search)
 {
-	if (index->indexkeys[0] == 0 && is_the_call(linitial(index->indexprs), search))
+	List	   *predicate;
+
+	if (!index->rd_index->indisvalid)
+		return false;
+	if (index->rd_index->indkey.values[0] == 0 &&
+		is_the_call(linitial(RelationGetIndexExpressions(index)), search))
 		return true;
-	return contains_call((Node *) index->indpred, search) &&
-		is_implied(search->pass, index->indpred);
+	predicate = RelationGetIndexPredicate(index);
+	return contains_call((Node *) predicate, search) && is_implied(search->pass, predicate);
 }
 
 static bool
-any_listed_index_has(SfPass *pass, Search *search)
-{
-	ListCell   *cell;
-
-	foreach(cell, pass->rel->indexlist)
-	{
-		if (listed_index_has(lfirst(cell), search))
-			return true;
-	}
-	return false;
-}
-
-static bool
-opened_index_has(Relation index, Search *search)
-{
-	return index->rd_index->indisvalid && index->rd_index->indkey.values[0] == 0 &&
-		is_the_call(linitial(RelationGetIndexExpressions(index)), search);
-}
-
-static bool
-any_opened_index_has(Relation relation, Search *search)
+any_index_has(Relation relation, Search *search)
 {
 	List	   *indexes = RelationGetIndexList(relation);
 	ListCell   *cell;
@@ -128,7 +116,7 @@ any_opened_index_has(Relation relation, Search *search)
 	{
 		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		found = found || opened_index_has(index, search);
+		found = found || index_has(index, search);
 		index_close(index, NoLock);
 	}
 	list_free(indexes);
@@ -175,26 +163,14 @@ constraints_count(Relation relation, const SfTimeCall *call)
 	return func_volatile(call->function) == PROVOLATILE_IMMUTABLE;
 }
 
-/* Whether a part of a relation that is not in the planner's list of indexes contains the call. */
-static bool
-relation_has(Oid relid, bool indexes, Search *search)
+bool
+sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfTimeCall *call)
 {
+	Search		search = {.pass = pass,.attribute = attribute,.call = call};
 	Relation	relation = table_open(relid, NoLock);
-	bool		found = (indexes && any_opened_index_has(relation, search)) ||
-	partition_key_has(relation, search) ||
-	(constraints_count(relation, search->call) && any_constraint_has(relation, search));
+	bool		exempt = any_index_has(relation, &search) || partition_key_has(relation, &search) ||
+	(constraints_count(relation, call) && any_constraint_has(relation, &search));
 
 	table_close(relation, NoLock);
-	return found;
-}
-
-bool
-sf_is_exempt(SfPass *pass, Oid relid, const SfTimeCall *call)
-{
-	Search		search = {.pass = pass,.call = call};
-	bool		listed = pass->rel && pass->rel->indexlist != NIL;
-
-	if (listed && any_listed_index_has(pass, &search))
-		return true;
-	return relation_has(relid, !listed, &search);
+	return exempt;
 }

@@ -9,6 +9,7 @@
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "utils/array.h"
@@ -17,7 +18,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#include "pushdown/match.h"
+#include "pushdown/pass.h"
 #include "functions/sno_type.h"
 
 /*
@@ -40,7 +41,7 @@ sf_match_call(SfPass *pass, Node *node, SfTimeCall *call)
 	SfDecision *decision;
 	ListCell   *cell;
 
-	if (!sf_time_call(&pass->lookups, node, call))
+	if (!sf_time_call(node, call))
 		return false;
 	foreach(cell, pass->decided)
 	{
@@ -102,32 +103,6 @@ as_timestamptz(Node *other, Oid type)
 								 InvalidOid, InvalidOid, COERCE_IMPLICIT_CAST);
 }
 
-/* Whether an expression contains a column.  Subqueries count as columns. */
-static bool
-contains_column(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var) || IsA(node, SubLink) || IsA(node, SubPlan) ||
-		(IsA(node, Param) && ((Param *) node)->paramkind == PARAM_SUBLINK))
-		return true;
-	return expression_tree_walker(node, contains_column, context);
-}
-
-/* Whether an expression contains a column of the relation that the column belongs to. */
-static bool
-contains_same_relation(Node *node, void *column)
-{
-	Var		   *var = (Var *) node;
-
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var))
-		return var->varno == ((Var *) column)->varno &&
-			var->varlevelsup == ((Var *) column)->varlevelsup;
-	return expression_tree_walker(node, contains_same_relation, column);
-}
-
 /*
  * Whether a comparison of the time of an ID with another expression is worth
  * replacing.  A volatile expression and one of columns of the same row change from row to
@@ -136,14 +111,18 @@ contains_same_relation(Node *node, void *column)
  * joins can use it.
  */
 static bool
-is_worth_replacing(const SfComparison *comparison, Node *other)
+is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
 {
+	const Var  *column = comparison->call.column;
+	Relids		relations;
+
 	if (IsA(other, Const))
 		return true;
-	if (contain_volatile_functions(other) ||
-		contains_same_relation(other, comparison->call.column))
+	relations = pull_varnos_of_level(pass->root, other, (int) column->varlevelsup);
+	if (contain_volatile_functions(other) || bms_is_member(column->varno, relations))
 		return false;
-	return comparison->strategy != BTEqualStrategyNumber || !contains_column(other, NULL);
+	return comparison->strategy != BTEqualStrategyNumber ||
+		(bms_is_empty(relations) && !contain_subplans(other));
 }
 
 /* The call, on either side of an operator.  Returns the side, or -1. */
@@ -190,21 +169,7 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	comparison->id_type = exprType((Node *) comparison->call.id);
 	comparison->instant = as_timestamptz(other, types[1 - side]);
-	return comparison->instant && is_worth_replacing(comparison, other);
-}
-
-/* Whether the elements of a list are constants that are not null, and at most MAX_INSTANTS. */
-static bool
-are_constants(List *elements)
-{
-	ListCell   *cell;
-
-	foreach(cell, elements)
-	{
-		if (!IsA(lfirst(cell), Const) || ((Const *) lfirst(cell))->constisnull)
-			return false;
-	}
-	return list_length(elements) <= MAX_INSTANTS;
+	return comparison->instant && is_worth_replacing(pass, comparison, other);
 }
 
 /* The elements of an array of timestamptz as constants; NIL if one is null. */
@@ -232,17 +197,15 @@ constants_of(Const *array)
 }
 
 /*
- * The elements of an array of timestamptz, which is a constant, or before the planner has begun
- * an expression.  NIL if it is something else, or not all elements are constants.
+ * The elements of an array of timestamptz if it is a constant, which the planner has folded if it
+ * has begun; otherwise NIL.
  */
 static List *
 instants_of(Node *array)
 {
 	if (exprType(array) != TIMESTAMPTZARRAYOID)
 		return NIL;
-	if (IsA(array, ArrayExpr) && !((ArrayExpr *) array)->multidims)
-		return are_constants(((ArrayExpr *) array)->elements) ?
-			((ArrayExpr *) array)->elements : NIL;
+	array = eval_const_expressions(NULL, array);
 	return IsA(array, Const) && !((Const *) array)->constisnull ?
 		constants_of((Const *) array) : NIL;
 }

@@ -21,13 +21,8 @@
 #include "optimizer/plancat.h"
 
 #include "compat.h"
-#include "pushdown/append.h"
-#include "pushdown/early.h"
-#include "pushdown/exempt.h"
-#include "pushdown/match.h"
+#include "pushdown/pass.h"
 #include "pushdown/pushdown.h"
-#include "pushdown/replace.h"
-#include "pushdown/sort.h"
 #include "settings.h"
 
 static sf_relation_hook_type prev_hook = NULL;
@@ -39,30 +34,7 @@ applies_to_relation(SfPass *pass, const SfTimeCall *call)
 	return call->column->varno == (int) pass->rel->relid && call->column->varlevelsup == 0 &&
 		call->column->varattno > 0 &&
 		sf_may_call(call->function, pass->depends_on_role) &&
-		!sf_is_exempt(pass, pass->relid, call);
-}
-
-/* Conditions of WHERE and JOIN ON.  The planner has made lists of them. */
-static void
-rewrite_joins(SfPass *pass, Node *node)
-{
-	if (IsA(node, FromExpr))
-	{
-		FromExpr   *from = (FromExpr *) node;
-		ListCell   *cell;
-
-		foreach(cell, from->fromlist)
-			rewrite_joins(pass, lfirst(cell));
-		from->quals = (Node *) sf_replace_in_list(pass, (List *) from->quals);
-	}
-	else if (IsA(node, JoinExpr))
-	{
-		JoinExpr   *join = (JoinExpr *) node;
-
-		rewrite_joins(pass, join->larg);
-		rewrite_joins(pass, join->rarg);
-		join->quals = (Node *) sf_replace_in_list(pass, (List *) join->quals);
-	}
+		!sf_is_exempt(pass, pass->relid, call->column->varattno, call);
 }
 
 /* Conditions of security policies and security barriers, by their level. */
@@ -91,7 +63,7 @@ rewrite_relation(PlannerInfo *root, Oid relid, RelOptInfo *rel)
 		sf_add_conditions_of_union(&pass);
 		return;
 	}
-	rewrite_joins(&pass, (Node *) root->parse->jointree);
+	sf_replace_in_joins(&pass, (Node *) root->parse->jointree);
 	rewrite_security_conditions(&pass, root->simple_rte_array[rel->relid]);
 	sf_rewrite_sort(&pass);
 }

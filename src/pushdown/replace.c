@@ -39,7 +39,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#include "pushdown/replace.h"
+#include "pushdown/pass.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
 #include "state/shared.h"
@@ -87,15 +87,6 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 	return compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
 }
 
-static Expr *
-layout_text(const SfComparison *comparison)
-{
-	if (comparison->call.layout_argument)
-		return copyObject(comparison->call.layout_argument);
-	return (Expr *) makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
-							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
-}
-
 /*
  * A call of the function that returns the bound of an instant.  NULL if the function is
  * missing or the user may not call it.
@@ -114,7 +105,8 @@ bound_call(SfPass *pass, const SfComparison *comparison, Node *instant)
 	{
 		function = sf_sibling(comparison->call.function, "snowflake_boundary",
 							  snowflake_boundary, 2, types, pass->depends_on_role);
-		arguments = lappend(arguments, layout_text(comparison));
+		arguments = lappend(arguments, comparison->call.layout_argument ?
+							copyObject(comparison->call.layout_argument) : sf_layout_constant());
 	}
 	if (!OidIsValid(function))
 		return NULL;
@@ -243,6 +235,19 @@ replace_row(SfPass *pass, RowCompareExpr *row)
 	return (Expr *) result;
 }
 
+/*
+ * snowflake_between() as its two comparisons.  The planner inlines it as well, but one call at a
+ * time.
+ */
+static Expr *
+replace_between(SfPass *pass, FuncExpr *call)
+{
+	if (!pass->inlines_between || !sf_is_between(call->funcid) ||
+		!sf_may_call(call->funcid, pass->depends_on_role))
+		return NULL;
+	return (Expr *) eval_const_expressions(NULL, (Node *) call);
+}
+
 /* Conditions that are connected by AND with all conditions in them replaced. */
 static List *
 replace_in_and(SfPass *pass, List *conditions)
@@ -302,6 +307,9 @@ replace(Node *node, void *context)
 		case T_RowCompareExpr:
 			replaced = replace_row(pass, (RowCompareExpr *) node);
 			break;
+		case T_FuncExpr:
+			replaced = replace_between(pass, (FuncExpr *) node);
+			break;
 		case T_BoolExpr:
 			replaced = replace_in_boolean(pass, (BoolExpr *) node);
 			break;
@@ -326,6 +334,34 @@ sf_replace_in_condition(SfPass *pass, Node *condition)
 List *
 sf_replace_in_list(SfPass *pass, List *conditions)
 {
-	return sf_mentions_time(&pass->lookups, (Node *) conditions) ?
-		replace_in_and(pass, conditions) : conditions;
+	return sf_mentions_time((Node *) conditions) ? replace_in_and(pass, conditions) : conditions;
+}
+
+static Node *
+replace_in_join(SfPass *pass, Node *conditions)
+{
+	return conditions && IsA(conditions, List) ?
+		(Node *) sf_replace_in_list(pass, (List *) conditions) : replace(conditions, pass);
+}
+
+void
+sf_replace_in_joins(SfPass *pass, Node *join)
+{
+	if (join && IsA(join, FromExpr))
+	{
+		FromExpr   *from = (FromExpr *) join;
+		ListCell   *cell;
+
+		foreach(cell, from->fromlist)
+			sf_replace_in_joins(pass, lfirst(cell));
+		from->quals = replace_in_join(pass, from->quals);
+	}
+	else if (join && IsA(join, JoinExpr))
+	{
+		JoinExpr   *on = (JoinExpr *) join;
+
+		sf_replace_in_joins(pass, on->larg);
+		sf_replace_in_joins(pass, on->rarg);
+		on->quals = replace_in_join(pass, on->quals);
+	}
 }

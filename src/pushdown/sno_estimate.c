@@ -19,10 +19,9 @@
  * rows can be at or above the one, half of them below the other, and few rows both.  Core adds such
  * estimates instead of multiplying them, but recognizes them by the OIDs of its own estimators (see
  * clauselist_selectivity()).  All others are multiplied.  So the estimator of sno finds the other
- * bounds of the same expression, among the conditions that are ANDed with the one in question, and
- * divides the estimate of the range among them.  The lower bound has its own estimate.  The upper
- * bound has that of the range divided by that of the lower bound.  Their product is the estimate of
- * the range.
+ * bounds of the same expression, among the conditions that are ANDed with the one in question.  The
+ * first of them has the estimate of the range, and the others have 1, so their product is the
+ * estimate of the range.
  *
  * A comparison with an estimator that is not core's own does not use extended statistics
  * (CREATE STATISTICS with mcv).
@@ -43,23 +42,6 @@
 
 PG_FUNCTION_INFO_V1(sno_rangesel);
 
-/* A comparison that bounds an expression of a table's columns from one side. */
-typedef struct Bound
-{
-	Oid			operator;
-	List	   *arguments;
-	StrategyNumber strategy;
-	Node	   *bounded;
-	bool		is_upper;
-} Bound;
-
-/* The bound that selects the fewest rows, of those on one side. */
-typedef struct Tightest
-{
-	List	   *arguments;		/* NIL if there is none */
-	double		selectivity;
-} Tightest;
-
 /* The strategy of an operator in the default btree operator class of its left argument, or 0. */
 static StrategyNumber
 btree_strategy(Oid operator)
@@ -74,30 +56,26 @@ btree_strategy(Oid operator)
 }
 
 /*
- * Fill a bound from a condition.  Returns false unless the condition compares an expression
- * with another one that contains no columns and is not volatile.
+ * The expression of a table's columns that a comparison bounds from one side.  NULL unless the
+ * condition compares an expression with another one that contains no columns and is not volatile.
  */
-static bool
-as_bound(Node *condition, Bound *bound)
+static Node *
+bounded_by(Node *condition, bool *is_upper)
 {
 	OpExpr	   *comparison = (OpExpr *) condition;
-	bool		is_less;
+	StrategyNumber strategy;
 	bool		on_left;
 
 	if (!is_opclause(condition) || list_length(comparison->args) != 2)
-		return false;
-	bound->strategy = btree_strategy(comparison->opno);
-	if (bound->strategy == InvalidStrategy || bound->strategy == BTEqualStrategyNumber)
-		return false;
+		return NULL;
+	strategy = btree_strategy(comparison->opno);
+	if (strategy == InvalidStrategy || strategy == BTEqualStrategyNumber)
+		return NULL;
 	on_left = is_pseudo_constant_clause(lsecond(comparison->args));
 	if (!on_left && !is_pseudo_constant_clause(linitial(comparison->args)))
-		return false;
-	is_less = bound->strategy < BTEqualStrategyNumber;
-	bound->operator = comparison->opno;
-	bound->arguments = comparison->args;
-	bound->bounded = on_left ? linitial(comparison->args) : lsecond(comparison->args);
-	bound->is_upper = is_less == on_left;
-	return true;
+		return NULL;
+	*is_upper = (strategy < BTEqualStrategyNumber) == on_left;
+	return on_left ? linitial(comparison->args) : lsecond(comparison->args);
 }
 
 static Node *
@@ -187,8 +165,7 @@ as_six_bytes(Node *argument)
 
 /* Core's estimate of a comparison, without regard to other conditions. */
 static double
-estimate_alone(PlannerInfo *root, StrategyNumber strategy, Oid operator, List *arguments,
-			   int varRelid)
+estimate_alone(PlannerInfo *root, const OpExpr *comparison, int varRelid)
 {
 	static const PGFunction estimators[BTMaxStrategyNumber + 1] = {
 		[BTLessStrategyNumber] = scalarltsel,
@@ -196,40 +173,15 @@ estimate_alone(PlannerInfo *root, StrategyNumber strategy, Oid operator, List *a
 		[BTGreaterEqualStrategyNumber] = scalargesel,
 		[BTGreaterStrategyNumber] = scalargtsel,
 	};
-	List	   *six_bytes = list_make2(as_six_bytes(linitial(arguments)),
-									   as_six_bytes(lsecond(arguments)));
+	PGFunction	estimator = estimators[btree_strategy(comparison->opno)];
+	List	   *six_bytes = list_make2(as_six_bytes(linitial(comparison->args)),
+									   as_six_bytes(lsecond(comparison->args)));
 
-	if (estimators[strategy] == NULL)
+	if (estimator == NULL)
 		return DEFAULT_INEQ_SEL;
-	return DatumGetFloat8(DirectFunctionCall4(estimators[strategy],
-											  PointerGetDatum(root), ObjectIdGetDatum(operator),
+	return DatumGetFloat8(DirectFunctionCall4(estimator, PointerGetDatum(root),
+											  ObjectIdGetDatum(comparison->opno),
 											  PointerGetDatum(six_bytes), Int32GetDatum(varRelid)));
-}
-
-/* The tightest bound of an expression on one side, among the given conditions. */
-static Tightest
-tightest_bound(PlannerInfo *root, List *conditions, Node *bounded, bool is_upper, int varRelid)
-{
-	Tightest	tightest = {NIL, 1.0};
-	ListCell   *cell;
-
-	foreach(cell, conditions)
-	{
-		Bound		bound;
-		double		selectivity;
-
-		if (!as_bound(without_restrict_info(lfirst(cell)), &bound) || bound.is_upper != is_upper ||
-			!equal(bound.bounded, bounded))
-			continue;
-		selectivity = estimate_alone(root, bound.strategy, bound.operator, bound.arguments,
-									 varRelid);
-		if (tightest.arguments == NIL || selectivity < tightest.selectivity)
-		{
-			tightest.arguments = bound.arguments;
-			tightest.selectivity = selectivity;
-		}
-	}
-	return tightest;
 }
 
 /* The estimate of a range from those of its bounds, as in clauselist_selectivity(). */
@@ -247,23 +199,35 @@ estimate_range(PlannerInfo *root, double lower, double upper, Node *bounded, int
 	return range < -0.01 ? DEFAULT_RANGE_INEQ_SEL : 1.0e-10;
 }
 
-/* The factor that one bound contributes to the estimate of all bounds of its expression. */
+/*
+ * The estimate of all bounds of an expression among ANDed conditions, if the comparison with the
+ * given arguments is the first of them; otherwise 1.  On each side the bound that selects the
+ * fewest rows counts.
+ */
 static double
-estimate_factor(PlannerInfo *root, List *conditions, const Bound *bound, int varRelid)
+estimate_bounds(PlannerInfo *root, List *conditions, Node *bounded, List *arguments, int varRelid)
 {
-	Tightest	same = tightest_bound(root, conditions, bound->bounded, bound->is_upper, varRelid);
-	Tightest	lower;
-	double		range;
+	double		tightest[2] = {1.0, 1.0};
+	bool		found[2] = {false, false};
+	ListCell   *cell;
 
-	if (same.arguments != bound->arguments)
-		return 1.0;				/* another bound selects fewer rows */
-	if (!bound->is_upper)
-		return same.selectivity;
-	lower = tightest_bound(root, conditions, bound->bounded, false, varRelid);
-	if (lower.arguments == NIL)
-		return same.selectivity;
-	range = estimate_range(root, lower.selectivity, same.selectivity, bound->bounded, varRelid);
-	return range < lower.selectivity ? range / lower.selectivity : 1.0;
+	foreach(cell, conditions)
+	{
+		Node	   *condition = without_restrict_info(lfirst(cell));
+		bool		is_upper;
+		double		alone;
+
+		if (!equal(bounded_by(condition, &is_upper), bounded))
+			continue;
+		if (!found[0] && !found[1] && ((OpExpr *) condition)->args != arguments)
+			return 1.0;
+		alone = estimate_alone(root, (OpExpr *) condition, varRelid);
+		tightest[is_upper] = Min(tightest[is_upper], alone);
+		found[is_upper] = true;
+	}
+	return found[0] && found[1] ?
+		estimate_range(root, tightest[0], tightest[1], bounded, varRelid) :
+		Min(tightest[0], tightest[1]);
 }
 
 /*
@@ -279,14 +243,10 @@ sno_rangesel(PG_FUNCTION_ARGS)
 	List	   *arguments = (List *) PG_GETARG_POINTER(2);
 	int			varRelid = PG_GETARG_INT32(3);
 	OpExpr		comparison = {.xpr.type = T_OpExpr,.opno = operator,.args = arguments};
-	List	   *conditions;
-	Bound		bound;
+	bool		is_upper;
+	Node	   *bounded = bounded_by((Node *) &comparison, &is_upper);
+	List	   *conditions = bounded ? conditions_anded_with(root, arguments) : NIL;
 
-	if (!as_bound((Node *) &comparison, &bound))
-		PG_RETURN_FLOAT8(estimate_alone(root, btree_strategy(operator), operator, arguments,
-										varRelid));
-	conditions = conditions_anded_with(root, arguments);
-	if (conditions == NIL)
-		PG_RETURN_FLOAT8(estimate_alone(root, bound.strategy, operator, arguments, varRelid));
-	PG_RETURN_FLOAT8(estimate_factor(root, conditions, &bound, varRelid));
+	PG_RETURN_FLOAT8(conditions ? estimate_bounds(root, conditions, bounded, arguments, varRelid) :
+					 estimate_alone(root, &comparison, varRelid));
 }

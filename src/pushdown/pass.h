@@ -1,9 +1,9 @@
 /*
- * match.h
- *	  Comparisons of the time of an ID with an instant.
+ * pass.h
+ *	  A pass over the conditions or sort keys of a query, and its steps.
  */
-#ifndef SF_MATCH_H
-#define SF_MATCH_H
+#ifndef SF_PASS_H
+#define SF_PASS_H
 
 #include "postgres.h"
 
@@ -13,10 +13,7 @@
 
 #include "pushdown/call.h"
 
-/*
- * One pass over conditions: the columns whose conditions are rewritten, and a cache of the catalog
- * lookups for them.
- */
+/* One pass: the columns whose conditions are rewritten. */
 typedef struct SfPass
 {
 	/*
@@ -34,9 +31,9 @@ typedef struct SfPass
 	Oid			relid;
 	/* The innermost query, if the planner has not begun (early.c). */
 	const struct SfQueryLevel *level;
+	bool		inlines_between;	/* calls of snowflake_between() */
 	/* Becomes true if another user might get another result. */
 	bool	   *depends_on_role;
-	SfFunctionLookups lookups;
 	List	   *decided;		/* of SfDecision (match.c) */
 	int			instants;		/* of the lists that were replaced */
 } SfPass;
@@ -49,6 +46,10 @@ typedef struct SfComparison
 	StrategyNumber strategy;	/* with the call on the left side */
 	Node	   *instant;		/* a timestamptz; not a constant null */
 } SfComparison;
+
+/*
+ * match.c
+ */
 
 /* Whether an expression is the time of an ID whose conditions the pass rewrites. */
 extern bool sf_match_call(SfPass *pass, Node *node, SfTimeCall *call);
@@ -73,4 +74,42 @@ extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *com
  */
 extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call);
 
-#endif							/* SF_MATCH_H */
+/*
+ * replace.c
+ */
+
+/* A condition with all conditions in it replaced; a new tree. */
+extern Node *sf_replace_in_condition(SfPass *pass, Node *condition);
+
+/*
+ * As sf_replace_in_condition, for a list of conditions that are connected by AND, as the planner
+ * keeps them.  Returns the list itself if nothing was replaced.
+ */
+extern List *sf_replace_in_list(SfPass *pass, List *conditions);
+
+/*
+ * The same for the conditions of WHERE and JOIN ON, in place: lists if the planner has begun, and
+ * otherwise expressions.
+ */
+extern void sf_replace_in_joins(SfPass *pass, Node *join);
+
+/*
+ * The others
+ */
+
+/* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */
+extern void sf_rewrite_sort(SfPass *pass);
+
+/* Add conditions on the IDs of the pass's relation if it is a table of a UNION ALL (append.c). */
+extern void sf_add_conditions_of_union(SfPass *pass);
+
+/*
+ * Whether the planner can use the time of an ID, from an attribute of a relation, as it is written,
+ * so that conditions on it are left unchanged (exempt.c).
+ */
+extern bool sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfTimeCall *call);
+
+/* Install the planner hook (early.c). */
+extern void sf_early_init(void);
+
+#endif							/* SF_PASS_H */
