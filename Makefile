@@ -29,12 +29,12 @@ OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/c
 	src/functions/sno_argument.o src/functions/sno_fields.o \
 	src/functions/sno_io.o src/functions/sno_nextval.o src/functions/sno_order.o \
 	src/functions/stats.o src/generator/clock.o src/generator/durable_error.o src/generator/generator.o src/generator/lease_error.o src/generator/machine_id.o \
-	src/generator/overflow.o src/generator/session_end.o src/generator/wait.o src/guc.o src/log_limit.o src/pushdown/append.o \
+	src/generator/session_end.o src/generator/wait.o src/guc.o src/log_limit.o src/pushdown/append.o \
 	src/pushdown/call.o src/pushdown/early.o src/pushdown/exempt.o src/pushdown/match.o \
 	src/pushdown/pushdown.o src/pushdown/replace.o src/pushdown/sno_estimate.o src/pushdown/sort.o src/pushdown/support.o \
-	src/registry/answer.o src/registry/client.o src/registry/connect.o src/registry/worker.o src/settings.o src/snowflake.o src/state/change.o \
+	src/registry/answer.o src/registry/client.o src/registry/connect.o src/registry/identity.o src/registry/worker.o src/settings.o src/snowflake.o src/state/change.o \
 	src/state/durable.o src/state/generator_state.o src/state/horizon.o src/state/lease.o src/state/lock.o \
-	src/state/postmaster_memory.o src/state/prepared.o src/state/registry_identity.o src/state/reservation.o \
+	src/state/postmaster_memory.o src/state/prepared.o src/state/reservation.o \
 	src/state/returned.o src/state/settings_worker.o src/state/shared.o src/wait_event.o
 
 # In addition to those on the command line of make.

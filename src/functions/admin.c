@@ -16,8 +16,8 @@
 #include "generator/durable_error.h"
 #include "core/reservation.h"
 #include "state/change.h"
+#include "state/durable.h"
 #include "state/horizon.h"
-#include "state/registry_identity.h"
 #include "state/shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
@@ -86,7 +86,7 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 				errmsg("no registry is waiting to be accepted"),
 				errdetail("This server has not refused a registry."),
 				errhint("Set \"snowflake.registry\" to the new registry first, and restart the server."));
-	sf_registry_identity_write(registry.other_identity);
+	sf_durable_set(SF_DURABLE_REGISTRY, (uint64) registry.other_identity);
 	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 	ereport(LOG,
 			errmsg("the registry with identity %lld was accepted",

@@ -45,7 +45,6 @@
 #include "generator/generator.h"
 #include "generator/lease_error.h"
 #include "generator/machine_id.h"
-#include "generator/overflow.h"
 #include "generator/session_end.h"
 #include "settings.h"
 #include "state/shared.h"
@@ -232,7 +231,7 @@ count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *ba
 	sf_counter_add(&generator->stats, SF_COUNTER_IDS_ALLOCATED,
 				   (int64) (batch->end - batch->start));
 	if (sf_batch_ends_tick(terms, batch))
-		sf_overflow_count(generator, batch->tick);
+		sf_wait_note_used_up(generator, batch->tick);
 }
 
 static void

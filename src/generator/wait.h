@@ -67,4 +67,10 @@ extern void sf_wait_for_writer(SfGenerator *generator, SfWait *wait);
  */
 extern void sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait);
 
+/*
+ * Count a tick, all of whose sequence numbers have been allocated, so that later calls wait, and
+ * log, once a minute at most, if nearly all ticks of a second are used up.
+ */
+extern void sf_wait_note_used_up(SfGenerator *generator, uint64 tick);
+
 #endif							/* SF_WAIT_H */

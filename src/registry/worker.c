@@ -50,8 +50,8 @@
 #include "generator/machine_id.h"
 #include "registry/worker.h"
 #include "registry/client.h"
+#include "registry/identity.h"
 #include "settings.h"
-#include "state/registry_identity.h"
 #include "state/shared.h"
 #include "clocks.h"
 #include "wait_event.h"
@@ -271,7 +271,7 @@ record_registry(int64 identity, SfAnswer *answer)
 {
 	char		error[sizeof(answer->error)];
 
-	if (sf_registry_identity_try_write(identity, error, sizeof(error)))
+	if (sf_identity_record(identity, error, sizeof(error)))
 		return true;
 	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", error);
 	return false;
@@ -285,7 +285,7 @@ record_registry(int64 identity, SfAnswer *answer)
 static bool
 is_own_registry(SfConnection *connection, SfAnswer *answer)
 {
-	int64		recorded = sf_registry_identity_read();
+	int64		recorded = sf_identity_recorded();
 	int64		identity;
 
 	if (!sf_registry_identity(connection, &identity, answer))
@@ -378,7 +378,7 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 	if (!sf_connect(&connection, sf_settings_registry, answer))
 		return false;
 	done = sf_registry_identity(&connection, &identity, answer) &&
-		(identity != sf_registry_identity_read() ||
+		(identity != sf_identity_recorded() ||
 		 sf_registry_release(&connection, token, used_until, number, answer));
 	sf_disconnect(&connection);
 	return done;

@@ -1,5 +1,5 @@
 /*
- * registry_identity.c
+ * identity.c
  *	  Which registry the leases of this server come from.
  *
  * Leases of one registry do not overlap, but those of two registries can: if some servers lease
@@ -15,19 +15,13 @@
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 
+#include "registry/identity.h"
 #include "state/durable.h"
-#include "state/registry_identity.h"
 
 int64
-sf_registry_identity_read(void)
+sf_identity_recorded(void)
 {
 	return (int64) sf_durable_read(SF_DURABLE_REGISTRY);
-}
-
-void
-sf_registry_identity_write(int64 identity)
-{
-	sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
 }
 
 /* Keep the message of the current error, and recover from the error, outside of a transaction. */
@@ -47,14 +41,14 @@ recover(MemoryContext context, char *error, Size size)
 }
 
 bool
-sf_registry_identity_try_write(int64 identity, char *error, Size size)
+sf_identity_record(int64 identity, char *error, Size size)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool written = false;
 
 	PG_TRY();
 	{
-		sf_registry_identity_write(identity);
+		sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
 		written = true;
 	}
 	PG_CATCH();
