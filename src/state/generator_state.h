@@ -168,7 +168,7 @@ typedef struct SfGenerator
 	pg_atomic_uint64 latest_clock;
 
 	/*
-	 * The second that is examined for an overflow (generator/overflow.c): its
+	 * The second that is examined for an overflow (generator/wait.c): its
 	 * first tick, and how many of its ticks are used up.
 	 */
 	pg_atomic_uint64 overflow_begin;
