@@ -174,6 +174,7 @@ sf_answer_read_lease(const PGresult *row, const SfClaim *claim, bool renewal, Sf
 		!read_number(row, SKEW, between(-GREATEST_SKEW, GREATEST_SKEW), &answer->skew, answer))
 		return false;
 	answer->state = SF_REGISTRY_HELD;
+	answer->error[0] = '\0';
 	memset(&answer->lease, 0, sizeof(answer->lease));
 	answer->lease.machine_id = (uint32) machine_id;
 	answer->lease.from = from + SF_UNIX_EPOCH;

@@ -7,23 +7,9 @@
 
 #include "postgres.h"
 
-#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "state/lease.h"
-
-/* The result of an attempt. */
-typedef struct SfAnswer
-{
-	SfRegistryState state;		/* held, refused, or unreachable */
-	SfLease		lease;			/* if held */
-	int64		skew;			/* us; if held */
-	TimestampTz free_at;		/* if refused: the time to try again, or
-								 * DT_NOEND */
-	int64		other_identity; /* if refused because the registry is not the
-								 * previous one: its identity; otherwise 0 */
-	char		error[1024];	/* if not held */
-} SfAnswer;
 
 /* The lease that a server requests, and its description of itself. */
 typedef struct SfClaim

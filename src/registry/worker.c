@@ -74,7 +74,6 @@ static int64 last_wait;			/* the same, with the draw */
 static uint32 draw;				/* random number of the last attempt */
 static SfStopwatch last_attempt;
 static bool reached;			/* the last attempt had a connection */
-static bool due_now = true;		/* the next attempt is due now */
 static char holder[256];
 static bool in_recovery;		/* as far as this process has noticed */
 
@@ -131,7 +130,7 @@ waits_for_promotion(SfShared *shared)
 		return false;
 	promoted = !RecoveryInProgress();
 	if (promoted && sf_lease_state(&shared->registry).lease.number == 0)
-		due_now = true;
+		sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 	in_recovery = !promoted;
 	return in_recovery && wanted_machine_id(shared) != SF_MACHINE_ID_UNSET;
 }
@@ -150,7 +149,7 @@ time_until_due(SfShared *shared)
 	SfRegistry	registry = sf_lease_state(&shared->registry);
 	int64		by_clock;
 
-	if (due_now || registry.request == SF_REQUEST_NOW)
+	if (registry.request == SF_REQUEST_NOW)
 		return 0;
 	if (last_delay > SF_REQUESTED_RETRY && registry.request == SF_REQUEST_SOON)
 		return sf_retry_wait(SF_REQUESTED_RETRY, draw) - elapsed;
@@ -206,12 +205,11 @@ is_renewed(const SfLease *held, const SfLease *lease)
 	return held->number != 0 && held->machine_id == lease->machine_id && held->from == lease->from;
 }
 
-/* Pass a lease that was granted to the generators. */
+/* Pass a lease that was granted to the generators.  before is the previous state. */
 static void
-take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, int64 skew)
+take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfRegistryState before)
 {
 	bool		renewed = is_renewed(held, lease);
-	SfRegistryState before = sf_lease_granted(&shared->registry, lease, skew);
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
@@ -253,14 +251,15 @@ give_up_lease(SfShared *shared)
 static void
 apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 {
+	SfRegistryState before = sf_lease_record(&shared->registry, answer);
+
 	if (answer->state == SF_REGISTRY_HELD)
 	{
-		take_lease(shared, held, &answer->lease, answer->skew);
+		take_lease(shared, held, &answer->lease, before);
 		last_delay = 0;
 		return;
 	}
-	if (sf_lease_not_granted(&shared->registry, answer->state, answer->error, answer->free_at,
-							 answer->other_identity) != answer->state)
+	if (before != answer->state)
 		log_not_granted(held, answer);
 	plan_retry(shared, answer);
 }
@@ -350,7 +349,6 @@ attempt_lease(SfShared *shared)
 		.held = sf_lease_state(&shared->registry).lease,
 	};
 
-	due_now = false;
 	sf_lease_request_taken(&shared->registry);
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
@@ -459,13 +457,14 @@ snowflake_registry_worker_main(Datum argument)
 	describe_holder();
 	before_shmem_exit(unset_worker, (Datum) 0);
 	set_worker(shared, MyLatch);
+	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 	while (!ShutdownRequestPending)
 	{
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			due_now = true;
+			sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 		}
 		if (!waits_for_promotion(shared) && time_to_attempt(shared) <= 0)
 			attempt_lease(shared);

@@ -77,31 +77,22 @@ set_state(SfRegistry *registry, SfRegistryState state, const char *error)
  * between, it applies after the restart.
  */
 SfRegistryState
-sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew)
+sf_lease_record(SfRegistry *registry, const SfAnswer *answer)
 {
 	SfRegistryState before;
 
-	sf_postmaster_keep_lease(lease);
+	if (answer->state == SF_REGISTRY_HELD)
+		sf_postmaster_keep_lease(&answer->lease);
 	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
-	registry->lease = *lease;
-	registry->skew_known = true;
-	registry->skew = skew;
-	registry->other_identity = 0;
-	before = set_state(registry, SF_REGISTRY_HELD, "");
-	LWLockRelease(&registry->lock);
-	return before;
-}
-
-SfRegistryState
-sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
-					 const char *error, TimestampTz free_at, int64 other_identity)
-{
-	SfRegistryState before;
-
-	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
-	registry->free_at = free_at;
-	registry->other_identity = other_identity;
-	before = set_state(registry, state, error);
+	if (answer->state == SF_REGISTRY_HELD)
+	{
+		registry->lease = answer->lease;
+		registry->skew_known = true;
+		registry->skew = answer->skew;
+	}
+	registry->free_at = answer->free_at;
+	registry->other_identity = answer->other_identity;
+	before = set_state(registry, answer->state, answer->error);
 	LWLockRelease(&registry->lock);
 	return before;
 }

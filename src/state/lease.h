@@ -26,7 +26,21 @@ typedef enum SfRegistryState
 								 * has ended since; not stored */
 } SfRegistryState;
 
-/* The requests of sessions for the next attempt, in ascending order of urgency. */
+/* The result of an attempt. */
+typedef struct SfAnswer
+{
+	SfRegistryState state;		/* held, refused, or unreachable */
+	SfLease		lease;			/* if held */
+	int64		skew;			/* us that this server's clock is ahead of the
+								 * registry's; if held */
+	TimestampTz free_at;		/* if refused: when a lease might be granted,
+								 * or infinity */
+	int64		other_identity; /* if refused because the registry is not the
+								 * previous one: its identity; otherwise 0 */
+	char		error[1024];	/* empty if held */
+} SfAnswer;
+
+/* The requests for the next attempt, in ascending order of urgency. */
 typedef enum SfLeaseRequest
 {
 	SF_REQUEST_NONE,
@@ -43,15 +57,10 @@ typedef struct SfRegistry
 	SfRegistryState state;
 	TimestampTz since;			/* of the current state */
 	bool		skew_known;
-	int64		skew;			/* us that this server's clock is ahead of the
-								 * registry's */
-	char		error[1024];	/* of the last attempt; empty if that was
-								 * granted */
-	TimestampTz free_at;		/* if that was refused: when a lease might be
-								 * granted, or infinity */
-	int64		other_identity; /* if that was refused because the registry is
-								 * not the previous one: its identity;
-								 * otherwise 0 */
+	int64		skew;			/* of the last attempt that was granted */
+	char		error[1024];	/* these are of the last attempt */
+	TimestampTz free_at;
+	int64		other_identity;
 	SfLeaseRequest request;		/* for the next attempt */
 	SfLogLimit	failures_logged;	/* of calls, see sf_lease_limit_log */
 	Latch	   *worker;			/* NULL if the worker does not run */
@@ -67,13 +76,10 @@ extern SfRegistry sf_lease_state(SfRegistry *registry);
 extern const char *sf_lease_state_name(SfRegistryState state);
 
 /*
- * For the registry worker alone: record the result of an attempt.  Both functions return the
- * previous state.  The caller passes a lease to the generators.
+ * For the registry worker alone: record the result of an attempt.  Returns the previous state.  The
+ * caller passes a lease to the generators.
  */
-extern SfRegistryState sf_lease_granted(SfRegistry *registry, const SfLease *lease, int64 skew);
-extern SfRegistryState sf_lease_not_granted(SfRegistry *registry, SfRegistryState state,
-											const char *error, TimestampTz free_at,
-											int64 other_identity);
+extern SfRegistryState sf_lease_record(SfRegistry *registry, const SfAnswer *answer);
 
 /*
  * For the registry worker alone: there is no lease any more; the next lease will have another
