@@ -20,22 +20,11 @@ DATA = $(notdir $(wildcard $(srcdir)/snowflake--*.sql $(srcdir)/snowflake_regist
 # since a third one changes no SQL; test/release checks that they agree.
 DISTVERSION := $(shell sed -n 's/^    "version": "\(.*\)",/\1/p' $(srcdir)/META.json)
 
-CORE_OBJS = src/core/base32.o src/core/batch.o src/core/instant.o src/core/layout.o src/core/layout_pack.o src/core/layout_parse.o \
-	src/core/sequence_range.o src/core/sno.o
+# All sources are compiled.
+objects_in = $(sort $(patsubst $(srcdir)/%.c,%.o,$(foreach directory,$(1),$(wildcard $(srcdir)/$(directory)/*.c))))
+CORE_OBJS = $(call objects_in,src/core)
 MODULE_big = snowflake
-OBJS = $(CORE_OBJS) src/functions/admin.o src/functions/base32.o src/functions/create_state.o \
-	src/functions/decode.o src/functions/discard.o src/functions/encode.o src/functions/feed_guard.o src/functions/horizon.o \
-	src/functions/layout_argument.o src/functions/layouts.o src/functions/nextval.o src/functions/server_machine_id.o \
-	src/functions/sno_argument.o src/functions/sno_fields.o \
-	src/functions/sno_io.o src/functions/sno_nextval.o src/functions/sno_order.o \
-	src/functions/stats.o src/generator/clock.o src/generator/durable_error.o src/generator/generator.o src/generator/lease_error.o src/generator/machine_id.o \
-	src/generator/session_end.o src/generator/wait.o src/guc.o src/log_limit.o src/pushdown/append.o \
-	src/pushdown/call.o src/pushdown/early.o src/pushdown/exempt.o src/pushdown/match.o \
-	src/pushdown/pushdown.o src/pushdown/replace.o src/pushdown/sno_estimate.o src/pushdown/sort.o src/pushdown/support.o \
-	src/registry/answer.o src/registry/client.o src/registry/connect.o src/registry/identity.o src/registry/worker.o src/settings.o src/snowflake.o src/state/change.o \
-	src/state/durable.o src/state/generator_state.o src/state/horizon.o src/state/lease.o src/state/lock.o \
-	src/state/postmaster_memory.o src/state/prepared.o src/state/reservation.o \
-	src/state/returned.o src/state/settings_worker.o src/state/shared.o src/wait_event.o
+OBJS = $(call objects_in,src src/*)
 
 # In addition to those on the command line of make.
 override PG_CPPFLAGS += -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'

@@ -13,7 +13,7 @@
 #include "utils/guc.h"
 
 #include "compat.h"
-#include "functions/discard.h"
+#include "functions/functions.h"
 #include "guc.h"
 #include "state/postmaster_memory.h"
 #include "pushdown/pushdown.h"

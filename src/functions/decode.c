@@ -10,8 +10,7 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "functions/layout_argument.h"
-#include "functions/result_row.h"
+#include "functions/arguments.h"
 
 PG_FUNCTION_INFO_V1(snowflake_decode);
 PG_FUNCTION_INFO_V1(snowflake_timestamp);

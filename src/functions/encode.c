@@ -12,7 +12,7 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "functions/layout_argument.h"
+#include "functions/arguments.h"
 
 PG_FUNCTION_INFO_V1(snowflake_encode);
 PG_FUNCTION_INFO_V1(snowflake_boundary);
@@ -21,32 +21,6 @@ PG_FUNCTION_INFO_V1(snowflake_width);
 
 /* The number of the layout argument of snowflake_encode. */
 #define ENCODE_LAYOUT	3
-
-static uint64
-tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout)
-{
-	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
-	int64		tick = sf_layout_tick_floor(layout, created_at);
-	uint64		last_tick = sf_layout_last_tick(layout);
-
-	if (TIMESTAMP_NOT_FINITE(created_at) || tick < 0 || (uint64) tick > last_tick)
-	{
-		/* timestamptz_to_str has one buffer, so its result is copied */
-		char	   *first = pstrdup(timestamptz_to_str(layout->epoch));
-		char	   *last = pstrdup(timestamptz_to_str(sf_layout_tick_start(layout, last_tick)));
-
-		ereport(ERROR,
-				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-				errmsg("timestamp %s is out of range for the Snowflake layout",
-					   TIMESTAMP_IS_NOBEGIN(created_at) ? "-infinity" :
-					   TIMESTAMP_IS_NOEND(created_at) ? "infinity" :
-					   timestamptz_to_str(created_at)),
-				errdetail("The first tick of the layout begins at %s, and the last one at %s.",
-						  first, last),
-				sf_layout_errhint(fcinfo, ENCODE_LAYOUT));
-	}
-	return (uint64) tick;
-}
 
 /* The int4 argument number argno, as the value of a field with this name and width in bits. */
 static uint32
@@ -72,7 +46,7 @@ snowflake_encode(PG_FUNCTION_ARGS)
 	const SfLayout *layout = sf_layout_argument(fcinfo, ENCODE_LAYOUT);
 	SfFields	fields;
 
-	fields.tick = tick_argument(fcinfo, 0, layout);
+	fields.tick = sf_tick_argument(fcinfo, 0, layout, ENCODE_LAYOUT);
 	fields.machine = field_argument(fcinfo, 1, "machine ID", layout->machine_bits);
 	fields.sequence = field_argument(fcinfo, 2, "sequence", layout->sequence_bits);
 	PG_RETURN_INT64(sf_layout_compose(layout, fields));

@@ -1,6 +1,6 @@
 /*
  * functions.h
- *	  SQL functions that pushdown/ recognizes by their address.
+ *	  SQL functions that pushdown/ recognizes by their address, and the hook of snowflake_currval().
  */
 #ifndef SF_FUNCTIONS_H
 #define SF_FUNCTIONS_H
@@ -15,5 +15,8 @@ extern PGDLLEXPORT Datum snowflake_boundary(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_next_instant(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_timestamp(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_boundary(PG_FUNCTION_ARGS);
+
+/* Install the hook with which DISCARD clears the value of snowflake_currval() (currval.c). */
+extern void sf_discard_init(void);
 
 #endif							/* SF_FUNCTIONS_H */

@@ -1,19 +1,25 @@
 /*
  * nextval.c
- *	  SQL functions that issue IDs.
+ *	  SQL functions that issue IDs, of types bigint and sno.
  */
 #include "postgres.h"
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 
 #include "core/hot.h"
 #include "generator/generator.h"
-#include "functions/nextval.h"
+#include "generator/lease_error.h"
+#include "generator/machine_id.h"
+#include "functions/arguments.h"
+#include "functions/sno_type.h"
 
 PG_FUNCTION_INFO_V1(snowflake_nextval);
 PG_FUNCTION_INFO_V1(snowflake_nextvals);
-PG_FUNCTION_INFO_V1(snowflake_currval);
+PG_FUNCTION_INFO_V1(sno_nextval);
+PG_FUNCTION_INFO_V1(sno_nextvals);
+PG_FUNCTION_INFO_V1(sno_at);
 
 SF_HOT Datum
 snowflake_nextval(PG_FUNCTION_ARGS)
@@ -21,8 +27,19 @@ snowflake_nextval(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(sf_next_id());
 }
 
-Datum
-sf_nextval_set(FunctionCallInfo fcinfo, PGFunction next)
+SF_HOT Datum
+sno_nextval(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 0)));
+}
+
+/*
+ * The body of a set-returning function.  Its first argument, an int4, is the number of IDs
+ * to return.  Each call returns one ID, so a select list streams any number of them in
+ * constant memory.  The function next issues one ID; it gets the arguments of the call.
+ */
+static Datum
+nextval_set(FunctionCallInfo fcinfo, PGFunction next)
 {
 	FuncCallContext *context;
 
@@ -47,18 +64,45 @@ sf_nextval_set(FunctionCallInfo fcinfo, PGFunction next)
 Datum
 snowflake_nextvals(PG_FUNCTION_ARGS)
 {
-	return sf_nextval_set(fcinfo, snowflake_nextval);
+	return nextval_set(fcinfo, snowflake_nextval);
+}
+
+/* Issue one ID of sno_nextvals(), whose second argument is the metabyte. */
+static Datum
+next_of_set(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 1)));
 }
 
 Datum
-snowflake_currval(PG_FUNCTION_ARGS)
+sno_nextvals(PG_FUNCTION_ARGS)
 {
-	int64		id;
+	return nextval_set(fcinfo, next_of_set);
+}
 
-	if (!sf_last_id(&id))
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("snowflake_currval is not yet defined in this session"),
-				errhint("Call snowflake_nextval() first."));
-	PG_RETURN_INT64(id);
+/*
+ * Returns an ID with the time that the caller gives.  The session counts the sequence number,
+ * within the server's range; the clock and other sessions have no influence.  The partition is
+ * that of sno_nextval(), and this function fixes it as well.
+ */
+Datum
+sno_at(PG_FUNCTION_ARGS)
+{
+	static uint32 counter = 0;
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
+	SfSequenceRange range = sf_sequence_range_within(&sf_sno_layout, generator->range);
+	SfSnoFields fields;
+	uint32		partition;
+
+	PreventCommandDuringRecovery("sno_at()");
+	fields.units = sf_tick_argument(fcinfo, 0, &sf_sno_layout, -1);
+	fields.metabyte = sf_metabyte_argument(fcinfo, 1);
+	fields.tick_tock = false;
+	partition = sf_machine_id(shared, SF_GENERATOR_SNO);
+	if (partition == SF_MACHINE_ID_NOT_PINNED)
+		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	fields.partition = (uint16) partition;
+	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
+	PG_RETURN_SNO(sf_sno_compose(fields));
 }

@@ -7,9 +7,8 @@
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
-#include "functions/result_row.h"
+#include "functions/arguments.h"
 #include "functions/sno_type.h"
-#include "functions/sno_argument.h"
 
 PG_FUNCTION_INFO_V1(sno_decode);
 PG_FUNCTION_INFO_V1(sno_timestamp);
@@ -72,7 +71,7 @@ sno_encode(PG_FUNCTION_ARGS)
 {
 	SfSnoFields fields;
 
-	fields.units = sf_units_argument(fcinfo, 0);
+	fields.units = sf_tick_argument(fcinfo, 0, &sf_sno_layout, -1);
 	fields.metabyte = sf_metabyte_argument(fcinfo, 1);
 	fields.partition = (uint16) sf_sno_field_argument(fcinfo, 2, "partition", PG_UINT16_MAX);
 	fields.sequence = (uint16) sf_sno_field_argument(fcinfo, 3, "sequence", PG_UINT16_MAX);

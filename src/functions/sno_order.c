@@ -13,12 +13,6 @@
 
 #include "functions/sno_type.h"
 
-PG_FUNCTION_INFO_V1(sno_lt);
-PG_FUNCTION_INFO_V1(sno_le);
-PG_FUNCTION_INFO_V1(sno_eq);
-PG_FUNCTION_INFO_V1(sno_ne);
-PG_FUNCTION_INFO_V1(sno_ge);
-PG_FUNCTION_INFO_V1(sno_gt);
 PG_FUNCTION_INFO_V1(sno_cmp);
 PG_FUNCTION_INFO_V1(sno_smaller);
 PG_FUNCTION_INFO_V1(sno_larger);
@@ -33,41 +27,20 @@ compare_arguments(FunctionCallInfo fcinfo)
 	return sf_sno_compare(PG_GETARG_SNO(0), PG_GETARG_SNO(1));
 }
 
-Datum
-sno_lt(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_arguments(fcinfo) < 0);
-}
+#define COMPARISON(name, operator) \
+	PG_FUNCTION_INFO_V1(name); \
+	Datum \
+	name(PG_FUNCTION_ARGS) \
+	{ \
+		PG_RETURN_BOOL(compare_arguments(fcinfo) operator 0); \
+	}
 
-Datum
-sno_le(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_arguments(fcinfo) <= 0);
-}
-
-Datum
-sno_eq(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_arguments(fcinfo) == 0);
-}
-
-Datum
-sno_ne(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_arguments(fcinfo) != 0);
-}
-
-Datum
-sno_ge(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_arguments(fcinfo) >= 0);
-}
-
-Datum
-sno_gt(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(compare_arguments(fcinfo) > 0);
-}
+COMPARISON(sno_lt, <)
+COMPARISON(sno_le, <=)
+COMPARISON(sno_eq, ==)
+COMPARISON(sno_ne, !=)
+COMPARISON(sno_ge, >=)
+COMPARISON(sno_gt, >)
 
 Datum
 sno_cmp(PG_FUNCTION_ARGS)

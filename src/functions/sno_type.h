@@ -16,13 +16,6 @@ DatumGetSno(Datum datum)
 	return (const SfSno *) DatumGetPointer(datum);
 }
 
-/* The datum of an ID, which must live as long as the datum. */
-static inline Datum
-SnoGetDatum(const SfSno *id)
-{
-	return PointerGetDatum(id);
-}
-
 /* The datum of a copy of an ID, in newly allocated memory. */
 static inline Datum
 sf_sno_result(SfSno id)
@@ -30,7 +23,7 @@ sf_sno_result(SfSno id)
 	SfSno	   *result = palloc(sizeof(SfSno));
 
 	*result = id;
-	return SnoGetDatum(result);
+	return PointerGetDatum(result);
 }
 
 #define PG_GETARG_SNO(argno)	DatumGetSno(PG_GETARG_DATUM(argno))

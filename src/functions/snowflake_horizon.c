@@ -1,5 +1,5 @@
 /*
- * horizon.c
+ * snowflake_horizon.c
  *	  The procedure snowflake_horizon(), and the view of transactions that hold horizons back.
  *
  * A reader gets the horizon first and reads in a later statement, whose snapshot is taken after
@@ -20,7 +20,7 @@
 #include "utils/tuplestore.h"
 
 #include "compat.h"
-#include "functions/result_row.h"
+#include "functions/arguments.h"
 #include "generator/generator.h"
 #include "generator/lease_error.h"
 #include "state/horizon.h"

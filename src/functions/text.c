@@ -1,5 +1,5 @@
 /*
- * base32.c
+ * text.c
  *	  SQL functions for IDs as text.
  */
 #include "postgres.h"
@@ -10,7 +10,7 @@
 
 #include "compat.h"
 #include "core/base32.h"
-#include "functions/layout_argument.h"
+#include "functions/arguments.h"
 
 PG_FUNCTION_INFO_V1(snowflake_to_base32);
 PG_FUNCTION_INFO_V1(snowflake_from_base32);

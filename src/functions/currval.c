@@ -1,18 +1,34 @@
 /*
- * discard.c
- *	  DISCARD ALL and DISCARD SEQUENCES.
+ * currval.c
+ *	  snowflake_currval(), and the commands that clear its value.
  *
  * A connection pooler runs DISCARD ALL before it gives a session to another client.  After
  * that currval() is undefined, so snowflake_currval() must be undefined as well.
  */
 #include "postgres.h"
 
+#include "fmgr.h"
 #include "tcop/utility.h"
 
-#include "functions/discard.h"
+#include "functions/functions.h"
 #include "generator/generator.h"
 
+PG_FUNCTION_INFO_V1(snowflake_currval);
+
 static ProcessUtility_hook_type prev_process_utility = NULL;
+
+Datum
+snowflake_currval(PG_FUNCTION_ARGS)
+{
+	int64		id;
+
+	if (!sf_last_id(&id))
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("snowflake_currval is not yet defined in this session"),
+				errhint("Call snowflake_nextval() first."));
+	PG_RETURN_INT64(id);
+}
 
 static bool
 discards_sequences(Node *statement)

@@ -1,9 +1,9 @@
 /*
- * layout_argument.h
- *	  Arguments of SQL functions that are layouts, or IDs of a layout.
+ * arguments.h
+ *	  Arguments and result rows of SQL functions.
  */
-#ifndef SF_LAYOUT_ARGUMENT_H
-#define SF_LAYOUT_ARGUMENT_H
+#ifndef SF_ARGUMENTS_H
+#define SF_ARGUMENTS_H
 
 #include "postgres.h"
 #include "fmgr.h"
@@ -36,6 +36,29 @@ extern int	sf_layout_errhint(FunctionCallInfo fcinfo, int argno);
 extern int64 sf_id_argument(FunctionCallInfo fcinfo, int argno,
 							const SfLayout *layout, int layout_argno);
 
+/*
+ * The tick of the timestamptz argument number argno, in a layout as above, or in sf_sno_layout.
+ *
+ * Raises datetime_field_overflow if the time is before the first tick or after the last one.
+ */
+extern uint64 sf_tick_argument(FunctionCallInfo fcinfo, int argno,
+							   const SfLayout *layout, int layout_argno);
+
+/*
+ * The int4 argument number argno, as the value of a field of a sno with this name.  Raises
+ * invalid_parameter_value if the value is not within 0 and max.
+ */
+extern uint32 sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int max);
+
+static inline uint8
+sf_metabyte_argument(FunctionCallInfo fcinfo, int argno)
+{
+	return (uint8) sf_sno_field_argument(fcinfo, argno, "metabyte", PG_UINT8_MAX);
+}
+
+/* A row of the composite type that the function returns, with one value for each column. */
+extern Datum sf_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
+
 /* Raises invalid_parameter_value for a negative number, which is not a Snowflake ID. */
 static inline void
 sf_check_not_negative(int64 number)
@@ -47,4 +70,4 @@ sf_check_not_negative(int64 number)
 				errdetail("Snowflake IDs are not negative."));
 }
 
-#endif							/* SF_LAYOUT_ARGUMENT_H */
+#endif							/* SF_ARGUMENTS_H */

@@ -1,0 +1,184 @@
+/*
+ * arguments.c
+ *	  Arguments and result rows of SQL functions.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "core/sno.h"
+#include "functions/arguments.h"
+#include "settings.h"
+#include "state/shared.h"
+
+/* The last layout argument of a call site, parsed. */
+typedef struct SfLayoutCache
+{
+	SfLayout	layout;
+	Size		length;
+	char		text[FLEXIBLE_ARRAY_MEMBER];
+}			SfLayoutCache;
+
+/*
+ * What a call site keeps from one call to the next.  Kept in fn_extra, and allocated in fn_mcxt, so
+ * that it lives as long as the call site.
+ */
+typedef struct SfCallSite
+{
+	SfLayoutCache *layout;		/* the last layout argument; NULL before the
+								 * first call */
+	TupleDesc	row;			/* the row that is returned; NULL before the
+								 * first call */
+} SfCallSite;
+
+static SfCallSite *
+call_site(FunctionCallInfo fcinfo)
+{
+	FmgrInfo   *flinfo = fcinfo->flinfo;
+
+	if (flinfo->fn_extra == NULL)
+		flinfo->fn_extra = MemoryContextAllocZero(flinfo->fn_mcxt, sizeof(SfCallSite));
+	return flinfo->fn_extra;
+}
+
+static SfLayoutCache *
+parse_layout(FmgrInfo *flinfo, text * argument)
+{
+	Size		length = VARSIZE_ANY_EXHDR(argument);
+	SfLayoutCache *cache;
+	SfLayout	layout;
+	SfParseError error;
+	char	   *string = text_to_cstring(argument);
+
+	if (!sf_layout_parse(string, &layout, &error))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("invalid Snowflake layout \"%s\"", string),
+				errdetail("At character %zu, %s.", error.position, error.message),
+				errhint("%s", SF_LAYOUT_HINT));
+	pfree(string);
+
+	cache = MemoryContextAlloc(flinfo->fn_mcxt, offsetof(SfLayoutCache, text) + length);
+	cache->layout = layout;
+	cache->length = length;
+	memcpy(cache->text, VARDATA_ANY(argument), length);
+	return cache;
+}
+
+const SfLayout *
+sf_layout_argument(FunctionCallInfo fcinfo, int argno)
+{
+	SfCallSite *site;
+	SfLayoutCache *cache;
+	text	   *argument;
+
+	if (PG_NARGS() <= argno)
+		return sf_layout_in_force();
+	site = call_site(fcinfo);
+	cache = site->layout;
+	argument = PG_GETARG_TEXT_PP(argno);
+	if (cache == NULL ||
+		cache->length != VARSIZE_ANY_EXHDR(argument) ||
+		memcmp(cache->text, VARDATA_ANY(argument), cache->length) != 0)
+	{
+		SfLayoutCache *old = cache;
+
+		cache = parse_layout(fcinfo->flinfo, argument);
+		site->layout = cache;
+		if (old)
+			pfree(old);
+	}
+	PG_FREE_IF_COPY(argument, argno);
+	return &cache->layout;
+}
+
+int
+sf_layout_errhint(FunctionCallInfo fcinfo, int argno)
+{
+	if (PG_NARGS() > argno)
+		return 0;
+	return errhint("The layout is that of \"snowflake.layout\".  Pass another layout as the last argument.");
+}
+
+int64
+sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int layout_argno)
+{
+	int64		number = PG_GETARG_INT64(argno);
+
+	sf_check_not_negative(number);
+	if (unlikely(!sf_layout_holds(layout, number)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%lld is not a Snowflake ID", (long long) number),
+				errdetail("The greatest ID of the layout is %lld.",
+						  (long long) sf_layout_last_id(layout)),
+				sf_layout_errhint(fcinfo, layout_argno));
+	return number;
+}
+
+uint64
+sf_tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int layout_argno)
+{
+	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
+	int64		tick = sf_layout_tick_floor(layout, created_at);
+	uint64		last_tick = sf_layout_last_tick(layout);
+	bool		is_sno = layout == &sf_sno_layout;
+
+	if (TIMESTAMP_NOT_FINITE(created_at) || tick < 0 || (uint64) tick > last_tick)
+	{
+		/* timestamptz_to_str has one buffer, so its result is copied */
+		char	   *first = pstrdup(timestamptz_to_str(layout->epoch));
+		char	   *last = pstrdup(timestamptz_to_str(sf_layout_tick_start(layout, last_tick)));
+
+		ereport(ERROR,
+				errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+				errmsg(is_sno ? "timestamp %s is out of range for type sno" :
+					   "timestamp %s is out of range for the Snowflake layout",
+					   timestamptz_to_str(created_at)),
+				errdetail(is_sno ? "The range is from %s to %s." :
+						  "The first tick of the layout begins at %s, and the last one at %s.",
+						  first, last),
+				is_sno ? 0 : sf_layout_errhint(fcinfo, layout_argno));
+	}
+	return (uint64) tick;
+}
+
+uint32
+sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int max)
+{
+	int32		value = PG_GETARG_INT32(argno);
+
+	if (value < 0 || value > max)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s %d is out of range for type sno", name, value),
+				errdetail("The range is from 0 to %d.", max));
+	return (uint32) value;
+}
+
+/*
+ * The type is looked up once for each call site, because the look-up in the catalogs takes longer
+ * than all else that the functions do.
+ */
+Datum
+sf_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+{
+	SfCallSite *site = call_site(fcinfo);
+
+	if (site->row == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+		TupleDesc	descriptor;
+
+		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+			elog(ERROR, "return type must be a row type");
+		site->row = BlessTupleDesc(descriptor);
+		MemoryContextSwitchTo(old);
+	}
+	return HeapTupleGetDatum(heap_form_tuple(site->row, values, nulls));
+}
