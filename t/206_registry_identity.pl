@@ -134,27 +134,6 @@ $single->reload;
 $fleet->wait_for_state($single, 'refused');
 $single->stop;
 
-# A registry whose SQL is of version 1.0 has no identity.  When it is updated, its servers record
-# the identity that it then has, and accept no registry without one.
-$registry->safe_psql('postgres', "CREATE DATABASE $_") for 'old', 'older';
-$registry->safe_psql($_, "CREATE EXTENSION snowflake_registry VERSION '1.0'; SELECT snowflake_registry.declare_first()") for 'old', 'older';
-my $kept = $fleet->server('kept', lines => [ 'snowflake.registry_lease = 600', at($registry, 'old') ]);
-$kept->safe_psql('postgres', 'SELECT snowflake_nextval()');
-my $held = $fleet->leased($kept, 'machine_id, lease_from, lease_until');
-$registry->safe_psql('old', 'ALTER EXTENSION snowflake_registry UPDATE');
-$kept->reload;
-my $until = (split /\|/, $held)[2];
-$kept->poll_query_until('postgres', "SELECT lease_until > '$until' FROM pg_stat_snowflake LIMIT 1") or die;
-is($fleet->leased($kept, 'machine_id, lease_from'), ($held =~ s/\|[^|]*$//r), 'a registry that is updated renews the lease');
-move($kept, $registry, 'older');
-$fleet->wait_for_state($kept, 'refused');
-is($fleet->leased($kept, 'last_error'), 'the registry has no identity, and is not the one that this server leases from',
-	'a registry without an identity is another one');
-$kept->safe_psql('postgres', 'SELECT snowflake_accept_registry()');
-$fleet->wait_for_state($kept, 'held');
-$kept->safe_psql('postgres', 'SELECT snowflake_nextval()');
-$kept->stop;
-
 # The identity cannot be recorded, since the origins of the two generators have the slots: there is
 # no lease.  (18 has a setting of its own for origins.)
 my $slots = $registry->pg_version >= 18 ? 'max_active_replication_origins' : 'max_replication_slots';
