@@ -4,29 +4,53 @@
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
 /*
+ * Planner support: queries by the time of an ID are answered by the ID
+ */
+
+CREATE FUNCTION snowflake_timestamp_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_timestamp_support(internal) IS
+'planner support function of functions that return the time of an ID';
+
+CREATE FUNCTION snowflake_boundary_support(internal) RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_boundary_support(internal) IS
+'planner support function of snowflake_boundary(timestamptz)';
+
+/*
  * Generating IDs
  */
 
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION snowflake_nextval() IS
+'generates a Snowflake ID, which is unique and greater than all earlier ones of this session; waits for the clock for at most snowflake.max_wait, then raises configuration_limit_exceeded; raises object_not_in_prerequisite_state if the server has no machine ID or no origin, or if its clock has jumped forward';
+
+/*
+ * The generator under a name without "nextval": Rails takes any default that contains it for a
+ * sequence, and JDBC reports such a column as bigserial.
+ */
+CREATE FUNCTION snowflake_id() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_nextval'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION snowflake_nextval() IS
-'generates a Snowflake ID, which is unique and greater than all earlier ones in this session; waits for the clock if it has to, for at most snowflake.max_wait';
+COMMENT ON FUNCTION snowflake_id() IS
+'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
-AS 'MODULE_PATHNAME', 'snowflake_nextvals'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
-'generates count increasing Snowflake IDs, none if count is 0; returns them one by one in a select list';
+'generates count increasing Snowflake IDs, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of snowflake_nextval()';
 
 CREATE FUNCTION snowflake_currval() RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_currval'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_currval() IS
-'last Snowflake ID that this session generated; raises an error if it has generated none';
+'returns the last Snowflake ID that this session has generated; raises object_not_in_prerequisite_state if it has generated none';
 
 /*
  * Decoding.  f(id) uses the layout of the setting snowflake.layout and so is STABLE;
@@ -35,61 +59,65 @@ COMMENT ON FUNCTION snowflake_currval() IS
 
 CREATE FUNCTION snowflake_decode(id bigint,
 	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
-AS 'MODULE_PATHNAME', 'snowflake_decode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-'time, machine ID and sequence number of a Snowflake ID in the layout of snowflake.layout';
+'returns the time, the machine ID and the sequence number of a Snowflake ID in the layout of snowflake.layout; the time is the start of its tick; raises invalid_parameter_value if the number is not an ID of the layout';
 
 CREATE FUNCTION snowflake_decode(id bigint, layout text,
 	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
-AS 'MODULE_PATHNAME', 'snowflake_decode'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-'time, machine ID and sequence number of a Snowflake ID in the given layout';
+'returns the time, the machine ID and the sequence number of a Snowflake ID in the given layout; the time is the start of its tick; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'snowflake_timestamp'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
-'time of a Snowflake ID, which is the start of its tick, in the layout of snowflake.layout';
+'returns the time of a Snowflake ID, which is the start of its tick, in the layout of snowflake.layout; raises invalid_parameter_value if the number is not an ID of the layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'snowflake_timestamp'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
-'time of a Snowflake ID, which is the start of its tick, in the given layout';
+'returns the time of a Snowflake ID, which is the start of its tick, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
 
 CREATE FUNCTION snowflake_machine_id(id bigint) RETURNS integer
-AS 'MODULE_PATHNAME', 'snowflake_machine_id'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_machine_id(bigint) IS
-'machine ID of a Snowflake ID in the layout of snowflake.layout; 0 if the layout has no machine bits';
+'returns the machine ID of a Snowflake ID in the layout of snowflake.layout, or 0 if the layout has no bits for it; raises invalid_parameter_value if the number is not an ID of the layout';
 
 CREATE FUNCTION snowflake_machine_id(id bigint, layout text) RETURNS integer
-AS 'MODULE_PATHNAME', 'snowflake_machine_id'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_machine_id(bigint, text) IS
-'machine ID of a Snowflake ID in the given layout; 0 if the layout has no machine bits';
+'returns the machine ID of a Snowflake ID in the given layout, or 0 if the layout has no bits for it; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
 
 CREATE FUNCTION snowflake_sequence(id bigint) RETURNS integer
-AS 'MODULE_PATHNAME', 'snowflake_sequence'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
-'sequence number of a Snowflake ID within its tick, in the layout of snowflake.layout';
+'returns the sequence number of a Snowflake ID within its tick, from 0, in the layout of snowflake.layout; raises invalid_parameter_value if the number is not an ID of the layout';
 
 CREATE FUNCTION snowflake_sequence(id bigint, layout text) RETURNS integer
-AS 'MODULE_PATHNAME', 'snowflake_sequence'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS
-'sequence number of a Snowflake ID within its tick, in the given layout';
+'returns the sequence number of a Snowflake ID within its tick, from 0, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+
+CREATE FUNCTION snowflake_is_valid(id bigint) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_is_valid(bigint) IS
+'whether a number is a Snowflake ID in the layout of snowflake.layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; an ID that is valid was not necessarily issued';
+
+CREATE FUNCTION snowflake_is_valid(id bigint, layout text) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_is_valid(bigint, text) IS
+'whether a number is a Snowflake ID in the given layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; an ID that is valid was not necessarily issued';
 
 /*
  * Encoding and time ranges
@@ -97,37 +125,32 @@ COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS
 
 CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_encode'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
-'Snowflake ID with the given time, machine ID and sequence number in the layout of snowflake.layout; not necessarily unique';
+'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the layout of snowflake.layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
 
 CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer, layout text)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_encode'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
-'Snowflake ID with the given time, machine ID and sequence number in the given layout; not necessarily unique';
+'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the given layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
 
 CREATE FUNCTION snowflake_boundary(instant timestamptz) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_boundary'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT snowflake_boundary_support;
 
 COMMENT ON FUNCTION snowflake_boundary(timestamptz) IS
-'boundary between Snowflake IDs at an instant, in the layout of snowflake.layout: IDs with earlier times are below it, all others are not';
+'returns the boundary between Snowflake IDs at an instant, in the layout of snowflake.layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity';
 
 CREATE FUNCTION snowflake_boundary(instant timestamptz, layout text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_boundary'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_boundary(timestamptz, text) IS
-'boundary between Snowflake IDs at an instant, in the given layout: IDs with earlier times are below it, all others are not';
+'returns the boundary between Snowflake IDs at an instant, in the given layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity; raises invalid_parameter_value if the text is not a layout';
 
 CREATE FUNCTION snowflake_next_instant(instant timestamptz) RETURNS timestamptz
-AS 'MODULE_PATHNAME', 'snowflake_next_instant'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_next_instant(timestamptz) IS
 'instant one microsecond later, or infinity after the last one; used when conditions on snowflake_timestamp(id) are turned into conditions on id';
@@ -139,39 +162,35 @@ LANGUAGE SQL STABLE PARALLEL SAFE
 RETURN id >= snowflake_boundary(start_at) AND id < snowflake_boundary(end_at);
 
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-'whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout; turned into two comparisons of id, for which an index can be used';
+'returns whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout; the planner turns it into two comparisons of id, for which an index can be used';
 
 CREATE FUNCTION snowflake_width(span interval) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_width'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_width(interval) IS
-'number of bigint values that an interval covers in the layout of snowflake.layout, where a part of a tick counts as a whole one; the interval must not contain months';
+'returns the number of bigint values that an interval covers in the layout of snowflake.layout; a part of a tick counts as a tick; raises feature_not_supported for months and years, and interval_field_overflow if the interval is negative or longer than the layout';
 
 CREATE FUNCTION snowflake_width(span interval, layout text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_width'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_width(interval, text) IS
-'number of bigint values that an interval covers in the given layout, where a part of a tick counts as a whole one; the interval must not contain months';
+'returns the number of bigint values that an interval covers in the given layout; a part of a tick counts as a tick; raises feature_not_supported for months and years, interval_field_overflow if the interval is negative or longer than the layout, and invalid_parameter_value if the text is not a layout';
 
 /*
  * IDs as text
  */
 
 CREATE FUNCTION snowflake_to_base32(id bigint) RETURNS text
-AS 'MODULE_PATHNAME', 'snowflake_to_base32'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
-'converts a Snowflake ID to 13 characters of Crockford''s base 32, in lower case; the texts sort in the order of the IDs';
+'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number';
 
 CREATE FUNCTION snowflake_from_base32(id text) RETURNS bigint
-AS 'MODULE_PATHNAME', 'snowflake_from_base32'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_from_base32(text) IS
-'converts 13 characters of Crockford''s base 32 to a Snowflake ID; accepts both cases, o for 0, and i and l for 1';
+'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807';
 
 /*
  * Layouts
@@ -189,8 +208,7 @@ CREATE FUNCTION snowflake_layouts(
 	OUT exhausted_at timestamptz,
 	OUT definition text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'snowflake_layouts'
-LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 7;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 7;
 
 COMMENT ON FUNCTION snowflake_layouts() IS 'rows of the view snowflake_layouts';
 
@@ -202,63 +220,28 @@ COMMENT ON VIEW snowflake_layouts IS
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 
 /*
- * Statistics
+ * The horizon: reading new rows by key
  */
 
-CREATE FUNCTION pg_stat_snowflake(
-	OUT generator text,
-	OUT machine_id integer,
-	OUT layout text,
-	OUT batches bigint,
-	OUT ids_allocated bigint,
-	OUT overflow_ticks bigint,
-	OUT waits bigint,
-	OUT wait_time double precision,
-	OUT clock_regressions bigint,
-	OUT max_regression interval,
-	OUT ahead interval,
-	OUT reserved_until timestamptz,
-	OUT floor timestamptz,
-	OUT reservation_writes bigint,
-	OUT reservation_write_time double precision,
-	OUT exhausted_at timestamptz,
-	OUT lease_from timestamptz,
-	OUT lease_until timestamptz,
-	OUT registry_state text,
-	OUT last_error text,
-	OUT skew interval,
-	OUT stats_reset timestamptz)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'pg_stat_snowflake'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+CREATE PROCEDURE snowflake_horizon(OUT horizon bigint)
+AS 'MODULE_PATHNAME', 'snowflake_horizon'
+LANGUAGE C;
 
-COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
-
-CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
-
-COMMENT ON VIEW pg_stat_snowflake IS
-'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds';
-
-CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
-AS 'MODULE_PATHNAME', 'pg_stat_snowflake_reset'
-LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION pg_stat_snowflake_reset() IS
-'resets the counters of pg_stat_snowflake to 0';
-
-REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION pg_stat_snowflake() TO pg_monitor;
-GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
-
-CREATE FUNCTION snowflake_version() RETURNS text
-AS 'MODULE_PATHNAME', 'snowflake_version'
-LANGUAGE C STABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_version() IS
-'version of the library that this session has loaded, such as 1.0.0; the version of the SQL objects is extversion in pg_extension';
+COMMENT ON PROCEDURE snowflake_horizon(OUT bigint) IS
+'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID this server has issued in the transaction that writes them; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and on a standby';
 
 /*
- * Creating partitions, and adopting existing tables
+ * A trigger whose name comes last in the alphabet is called last, and so sees the ID that other
+ * triggers may have set.
+ */
+CREATE FUNCTION snowflake_feed_guard() RETURNS trigger
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON FUNCTION snowflake_feed_guard() IS
+'trigger function for tables that are read by snowflake_horizon(): lets the horizon wait for the ID in the column that its argument names, and raises an error if a horizon above it was returned already; snowflake_enable_feed() creates the trigger';
+
+/*
+ * Partitions, and adopting existing tables
  *
  * Functions that run DDL are written in PL/pgSQL.  They run with the privileges of the caller.
  * Their search_path contains no schema of the caller's, and so they look up the extension's
@@ -289,6 +272,61 @@ END;
 
 COMMENT ON FUNCTION snowflake_function_prefix(regclass, name) IS
 'prefix of the functions for the IDs of a column: snowflake for bigint, sno for sno, also for domains over them; null for other types; internal';
+
+CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	key CONSTANT name := coalesce(attribute, (
+		SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
+	prefix text;
+	later record;
+BEGIN
+	IF relation IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "relation" must not be null';
+	END IF;
+	IF key IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+			MESSAGE = format('table %s has no primary key of one column', relation),
+			HINT = 'Pass the name of the column with the IDs as the second argument.';
+	END IF;
+	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = key AND attnum > 0 AND NOT attisdropped) THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+			MESSAGE = format('column "%s" of table %s does not exist', key, relation);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING relation, key;
+	IF prefix IS DISTINCT FROM 'snowflake' THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of table %s is not of type bigint', key, relation),
+			DETAIL = 'Only IDs of type bigint have a horizon.';
+	END IF;
+	IF (SELECT attgenerated FROM pg_attribute WHERE attrelid = relation AND attname = key) <> '' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
+			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
+			DETAIL = 'Triggers cannot see its value before the row is stored.';
+	END IF;
+	-- names of triggers are compared as bytes; tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
+	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later
+	FROM pg_trigger t
+	WHERE t.tgrelid IN (SELECT relation UNION SELECT relid FROM pg_partition_tree(relation))
+		AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgname > 'zz_snowflake_feed_guard'
+	ORDER BY t.tgrelid <> relation, t.tgrelid, t.tgname LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('trigger "%s" of table %s would be called after the guard', later.name, later.relation),
+			DETAIL = 'Triggers are called in the order of their names, and such a trigger can change the ID that the guard has checked.',
+			HINT = format('Use ALTER TRIGGER %I ON %s RENAME TO a name that sorts before "zz_snowflake_feed_guard".', later.name, later.relation);
+	END IF;
+	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s.snowflake_feed_guard(%L)',
+		relation, extension_schema, key);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
+'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
 
 /*
  * The start of each period is computed from start_at, not from the previous period: the 31st
@@ -367,7 +405,9 @@ COMMENT ON FUNCTION snowflake_lock_table(regclass, boolean) IS
  * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
  * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
  * the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other, so that
- * the second call finds the partitions that the first has created.
+ * the second call finds the partitions that the first has created.  A relation that has the name
+ * of the new partition is often a partition of the same table, which was created in another time
+ * zone.
  */
 CREATE FUNCTION snowflake_create_partitions(
 	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
@@ -403,13 +443,13 @@ BEGIN
 	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, parent_table.key;
 	IF prefix IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('"%s" is not partitioned by range of a column of type bigint or sno', parent),
-			HINT = 'Create it with PARTITION BY RANGE (column), where the column holds Snowflake IDs.';
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
+			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the IDs.';
 	END IF;
 	IF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at OR start_at + step <= start_at THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'partitions need a finite start, a finite end that is not before it, and a step forward',
-			DETAIL = format('They were to be from %s to %s by %s.', start_at, end_at, step);
+			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step" must be positive',
+			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at, step);
 	END IF;
 
 	FOR period IN
@@ -419,9 +459,9 @@ BEGIN
 		-- boundaries never decrease as time moves forward
 		IF period.from_id = period.to_id THEN
 			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-				MESSAGE = format('no Snowflake ID is from %s to %s', period.from_at, period.to_at),
-				HINT = CASE prefix WHEN 'sno' THEN 'A period must be within the times of type sno, 2010 to 2079, and have 4 ms at least.'
-					ELSE 'The layout is that of snowflake.layout: a period must be within it, and have a tick at least.' END;
+				MESSAGE = format('no ID has a time from %s to %s', period.from_at, period.to_at),
+				HINT = CASE prefix WHEN 'sno' THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms long.'
+					ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at least one tick long.' END;
 		END IF;
 		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO existing
 		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
@@ -429,7 +469,7 @@ BEGIN
 			format('FOR VALUES FROM (%L) TO (%L)', period.from_id, period.to_id);
 		IF existing.is_leaving THEN
 			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-				MESSAGE = format('partition "%s" is pending detach', existing.partition),
+				MESSAGE = format('partition %s is pending detach', existing.partition),
 				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.', parent, existing.partition);
 		END IF;
 		CONTINUE WHEN FOUND;
@@ -450,9 +490,12 @@ BEGIN
 				parent, partition, period.from_id, period.to_id);
 		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
 			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
-				DETAIL = format('The partition was to hold the IDs from %s to %s.', period.from_at, period.to_at),
-				HINT = CASE SQLSTATE WHEN '42P07' THEN 'A table of that name exists, and is not the partition of that period.'
-					ELSE 'Start where a partition starts or ends, and keep the step and the TimeZone.' END;
+				DETAIL = format('The partition is for the IDs with times from %s to %s.', period.from_at, period.to_at),
+				HINT = CASE WHEN SQLSTATE = '42P07' AND NOT EXISTS (
+						SELECT FROM pg_inherits WHERE inhparent = parent AND inhrelid = to_regclass(partition))
+					THEN 'Rename the existing table, which is not a partition of this table.'
+					ELSE format('Start where an existing partition starts or ends, and use the step and the "TimeZone" with which it was created.'
+						'  The step is %s, and "TimeZone" is %s.', step, current_setting('TimeZone')) END;
 		END;
 		RETURN NEXT partition;
 	END LOOP;
@@ -460,7 +503,168 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval) IS
-'creates the partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at on, until end_at is covered; periods that have a partition are skipped; returns the created partitions; requires ownership of the table';
+'creates the partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at, until end_at is covered; skips periods that have a partition; returns the partitions that it has created; requires ownership of the table; raises wrong_object_type for other tables, and datetime_field_overflow for periods without IDs';
+
+/*
+ * In another layout than that in which the IDs were issued, they have other times.
+ */
+CREATE FUNCTION snowflake_check_layout() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_check_layout() IS
+'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; snowflake_detach_partitions() calls it';
+
+/*
+ * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
+ * they are while their bounds are read, and if there is nothing to detach, no reader or writer of
+ * the table is blocked.  DETACH PARTITION takes the stronger locks.
+ *
+ * Bounds are compared, not times: a partition ends at or before an instant if its upper bound is
+ * not above the boundary there.  MAXVALUE and the default partition have no such bound.
+ *
+ * A key of a sequence looks like an ID of the first days of the layout, so a partition is detached
+ * only if the caller knows that all keys at or above its lower bound are IDs.  The server does not
+ * know that.  A record that snowflake_adopt() made would be absent for tables that were adopted by
+ * hand.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with --no-comments, a
+ * row in a table of the extension with -t.  An argument is part of the job that runs the function,
+ * and remains correct.  MINVALUE counts as the first ID, but partitions of negative keys have no
+ * time.
+ *
+ * A transaction that keeps its snapshot can see, in pg_inherits, partitions that other
+ * transactions have detached or dropped meanwhile.  pg_partition_ancestors() uses no snapshot.  It
+ * leaves out partitions that are pending detach, for which DETACH PARTITION raises an error.
+ */
+CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
+RETURNS SETOF regclass
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
+	key name;
+	prefix text;
+	past record;
+	kept text;
+BEGIN
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
+	ELSIF NOT isfinite(before) OR before > clock_timestamp() THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "before" must be finite and not in the future',
+			DETAIL = format('The argument is %s.', before);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
+	SELECT k.attname INTO key
+	FROM pg_partitioned_table p
+		JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
+		JOIN pg_opclass o ON o.oid = p.partclass[0]
+	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND o.opcdefault;
+	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, key;
+	IF prefix IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
+			HINT = 'Use the table that is partitioned by IDs.  It can be a partition itself.';
+	ELSIF prefix = 'snowflake' THEN
+		EXECUTE format('SELECT %s.snowflake_check_layout()', extension_schema);
+	END IF;
+
+	FOR past IN
+		EXECUTE format('SELECT partition, start_id OPERATOR(%1$s.>=) %3$s.%4$s_boundary($3)'
+			'  AND end_id OPERATOR(%1$s.>) %3$s.%4$s_boundary(''-infinity'') AS is_of_ids'
+			' FROM (SELECT inhrelid::regclass AS partition,'
+			'   coalesce(substring(bounds FROM $re$ FROM [(]''(.*)''[)] TO $re$)::%1$s.%2$s, %3$s.%4$s_boundary(''-infinity'')) AS start_id,'
+			'   substring(bounds FROM $re$ TO [(]''(.*)''[)]$re$)::%1$s.%2$s AS end_id'
+			'  FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid CROSS JOIN pg_get_expr(c.relpartbound, c.oid) AS bounds'
+			'  WHERE inhparent = $1 AND (inhdetachpending OR'
+			'   EXISTS (SELECT FROM pg_partition_ancestors(inhrelid) WHERE relid = $1))) AS partitions'
+			' WHERE end_id OPERATOR(%1$s.<=) %3$s.%4$s_boundary($2)'
+			' ORDER BY end_id',
+			CASE prefix WHEN 'sno' THEN extension_schema ELSE 'pg_catalog' END, CASE prefix WHEN 'sno' THEN 'sno' ELSE 'int8' END,
+			extension_schema, prefix)
+		USING parent, before, since
+	LOOP
+		IF past.is_of_ids THEN
+			EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, past.partition);
+			RETURN NEXT past.partition;
+		ELSE
+			kept := concat_ws(', ', kept, past.partition);
+		END IF;
+	END LOOP;
+	IF kept IS NOT NULL THEN
+		RAISE NOTICE USING MESSAGE = format('partitions of table %s were kept, because their keys are not known to be Snowflake IDs', parent),
+			DETAIL = format('These partitions can have keys below the boundary at %s, which is the argument "since": %s.', since, kept),
+			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument "since".  Pass -infinity if the table never had other keys.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
+'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
+
+/*
+ * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
+ * a partition, and if foreign keys refer to its rows; DROP TABLE would fail for any foreign key
+ * to the parent.
+ */
+CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
+RETURNS SETOF text
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	partition text;
+BEGIN
+	FOR partition IN
+		EXECUTE format('SELECT %s.snowflake_detach_partitions($1, $2, $3)', extension_schema) USING parent, before, since
+	LOOP
+		EXECUTE format('DROP TABLE %s', partition);
+		RETURN NEXT partition;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz) IS
+'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
+
+/*
+ * Citus does not allow changing the default of a distribution column, dropping IDENTITY, or
+ * changing the type of these columns and of columns with sequences.  A table that has been
+ * undistributed is like any other; but Citus does not undistribute tables with IDENTITY columns.
+ * It keeps its tables in pg_dist_partition, whose partkey is null for a table without a
+ * distribution column.
+ */
+CREATE FUNCTION snowflake_citus_obstacle(relation regclass, attribute name, to_type boolean) RETURNS text
+LANGUAGE plpgsql STABLE PARALLEL UNSAFE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	is_distributed boolean := false;
+	distribution_column text;
+	target record;
+BEGIN
+	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+		EXECUTE 'SELECT true, column_to_column_name(logicalrelid, partkey) FROM pg_dist_partition WHERE logicalrelid = $1'
+		INTO is_distributed, distribution_column USING relation;
+	END IF;
+	IF is_distributed IS NOT TRUE THEN
+		RETURN NULL;
+	END IF;
+	SELECT a.attidentity <> '' AS is_identity, EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+		WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+			AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum) AS has_sequence
+	INTO target
+	FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
+	RETURN CASE
+		WHEN attribute = distribution_column THEN 'The column is the distribution column.'
+		WHEN target.is_identity THEN 'The column is an IDENTITY column.'
+		WHEN to_type AND target.has_sequence THEN 'The column owns a sequence.' END;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_citus_obstacle(regclass, name, boolean) IS
+'why Citus does not let the default of a column, or if to_type is true its type, be changed; null if it does, or the table is not distributed; snowflake_check_adopt() calls it';
 
 /*
  * Raises the first reason against an adoption.  Changes no table, but issues an ID, to compare
@@ -474,10 +678,12 @@ SET row_security = off
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	citus_query CONSTANT text := format('SELECT %s.snowflake_citus_obstacle($1, $2, $3)', extension_schema);
 	target record;
 	prefix text;
 	narrow record;
 	ids record;
+	obstacle text;
 BEGIN
 	IF relation IS NULL OR attribute IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -492,18 +698,18 @@ BEGIN
 	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
 	IF NOT FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-			MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+			MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
 	ELSIF target.no_table OR target.generated OR target.inherited THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('column "%s" of relation "%s" cannot get a default', attribute, relation),
+			MESSAGE = format('column "%s" of relation %s cannot get a default', attribute, relation),
 			DETAIL = CASE
-				WHEN target.no_table THEN 'It is not the column of a table.'
-				WHEN target.generated THEN 'It is a generated column.'
-				ELSE format('It is inherited: adopt it in %s.', target.parent) END;
+				WHEN target.no_table THEN 'The relation is not a table.'
+				WHEN target.generated THEN 'The column is generated.'
+				ELSE format('The column is inherited from %s, where it can be adopted.', target.parent) END;
 	ELSIF prefix IS NULL AND NOT target.is_narrow THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, target.type),
-			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint or sno.';
+			MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, target.type),
+			DETAIL = 'Snowflake IDs are of type bigint or sno.';
 	END IF;
 
 	-- for an inherited column, the column that it is inherited from
@@ -527,10 +733,23 @@ BEGIN
 	WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
 	ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
 	IF FOUND THEN
+		EXECUTE citus_query INTO obstacle USING narrow.relation, narrow.name, true;
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of relation "%s" is of type %s', narrow.name, narrow.relation, narrow.type),
-			DETAIL = 'It is to hold Snowflake IDs, which are of type bigint.',
-			HINT = format('Change it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', narrow.relation, narrow.name);
+			MESSAGE = format('column "%s" of relation %s is of type %s', narrow.name, narrow.relation, narrow.type),
+			DETAIL = concat_ws('  ', 'Snowflake IDs are of type bigint.', obstacle),
+			HINT = CASE WHEN obstacle IS NULL THEN format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite the table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name)
+				WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = narrow.relation AND attidentity <> '')
+				THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), change the type and adopt the column there, distribute it, and copy the rows.', narrow.relation)
+				ELSE 'Use undistribute_table(), change the type, adopt the column, and distribute the table again.' END;
+	END IF;
+	EXECUTE citus_query INTO obstacle USING relation, attribute, false;
+	IF obstacle IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('the default of column "%s" of relation %s cannot be changed while the table is distributed by Citus', attribute, relation),
+			DETAIL = obstacle,
+			HINT = CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attidentity <> '')
+				THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), adopt the column there, distribute it, and copy the rows.', relation)
+				ELSE 'Use undistribute_table(), adopt the column, and distribute the table again.' END;
 	END IF;
 
 	EXECUTE format('SELECT next::text, greatest::text, greatest OPERATOR(%1$s.>=) next AS is_above'
@@ -540,9 +759,9 @@ BEGIN
 	INTO ids;
 	IF ids.is_above THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('column "%s" of relation "%s" has values above the Snowflake IDs to come', attribute, relation),
-			DETAIL = format('The greatest is %s, the next ID is %s.', ids.greatest, ids.next),
-			HINT = 'Change those rows. If they are Snowflake IDs, see whether they are of the layout in snowflake.layout and of no time to come.';
+			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID', attribute, relation),
+			DETAIL = format('The greatest value is %s, and the next ID is %s.', ids.greatest, ids.next),
+			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another layout than "snowflake.layout", or have future times.';
 	END IF;
 END
 $$;
@@ -573,6 +792,7 @@ DECLARE
 	prefix_query CONSTANT text := format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema);
 	prefix text;
 	nextval text;
+	same CONSTANT text := format('%s.snowflake_id()', extension_schema);
 	member record;
 	sequence record;
 	sequences regclass[] := '{}';
@@ -623,8 +843,8 @@ BEGIN
 		IF (SELECT attidentity <> '' FROM pg_attribute WHERE attrelid = member.relation AND attnum = member.attnum) THEN
 			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation, attribute);
 		END IF;
-		EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s', member.relation, attribute, nextval);
-		IF member.before <> nextval THEN
+		IF member.before NOT IN (nextval, same) THEN
+			EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s', member.relation, attribute, nextval);
 			RETURN NEXT format('%s.%I: default %s, was %s', member.relation, attribute, nextval, member.before);
 		END IF;
 		had_sequence := coalesce(had_sequence, CASE WHEN member.has_sequence THEN member.relation END);
@@ -659,59 +879,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name) IS
-'makes snowflake_nextval() the default of a bigint column, or sno_nextval() that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
-
-/*
- * The durable state, of which a server has one for all its databases
- *
- * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog that
- * all databases share and pg_upgrade preserves: a grant of a privilege that everyone has anyway.
- */
-
-CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
-AS 'MODULE_PATHNAME', 'snowflake_create_state'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-DO $$
-DECLARE
-	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
-BEGIN
-	IF NOT marked THEN
-		LOCK TABLE pg_catalog.pg_parameter_acl IN SHARE ROW EXCLUSIVE MODE;
-		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
-	END IF;
-	PERFORM snowflake_create_state(NOT marked);
-	IF NOT marked THEN
-		GRANT SET ON PARAMETER snowflake.max_wait TO PUBLIC;
-	END IF;
-END
-$$;
-
-DROP FUNCTION snowflake_create_state(boolean);
-
-CREATE FUNCTION snowflake_accept_layout() RETURNS void
-AS 'MODULE_PATHNAME', 'snowflake_accept_layout'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION snowflake_accept_layout() IS
-'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the previous layout';
-
-CREATE FUNCTION snowflake_accept_clock() RETURNS void
-AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION snowflake_accept_clock() IS
-'lets this server trust its clock after a jump forward of more than snowflake.max_clock_step';
-
-CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
-AS 'MODULE_PATHNAME', 'snowflake_set_floor'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
-'moves the generator of Snowflake IDs to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant';
-
-REVOKE ALL ON FUNCTION snowflake_accept_layout(), snowflake_accept_clock(),
-	snowflake_set_floor(timestamptz) FROM PUBLIC;
+'makes snowflake_nextval() the default of a bigint column, or sno_nextval() that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; leaves a default of snowflake_id(); drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
  * The type sno
@@ -748,24 +916,29 @@ COMMENT ON TYPE sno IS
 
 CREATE FUNCTION sno_to_bytea(id sno) RETURNS bytea
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION sno_to_bytea(sno) IS 'converts a sno to its 10 bytes, the most significant first';
+
 CREATE FUNCTION sno_from_bytea(bytes bytea) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION sno_to_bytea(sno) IS 'converts a sno to its 10 bytes, the most significant first';
-COMMENT ON FUNCTION sno_from_bytea(bytea) IS 'converts 10 bytes, the most significant first, to a sno';
+COMMENT ON FUNCTION sno_from_bytea(bytea) IS
+'converts 10 bytes, the most significant first, to a sno; raises invalid_binary_representation for another number of bytes';
 
 CREATE CAST (sno AS bytea) WITH FUNCTION sno_to_bytea(sno);
 CREATE CAST (bytea AS sno) WITH FUNCTION sno_from_bytea(bytea);
 
 CREATE FUNCTION sno_to_uuid(id sno) RETURNS uuid
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-CREATE FUNCTION sno_from_uuid(uuid uuid) RETURNS sno
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_to_uuid(sno) IS
 'converts a sno to a value of type uuid whose 16 bytes are the characters of the sno, to store it in a column of that type; sorts in the order of the IDs';
+
+CREATE FUNCTION sno_from_uuid(uuid uuid) RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
 COMMENT ON FUNCTION sno_from_uuid(uuid) IS
-'converts a result of sno_to_uuid() back to the sno';
+'returns the sno that sno_to_uuid() was given for a result; raises invalid_parameter_value for other values of type uuid';
 
 /*
  * Order
@@ -890,13 +1063,13 @@ COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
 
 CREATE FUNCTION sno_decode(id sno,
 	OUT created_at timestamptz, OUT metabyte integer, OUT partition integer, OUT sequence integer, OUT tick_tock boolean)
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION sno_decode(sno) IS
 'time, metabyte, partition, sequence number and phase of a sno';
 
 CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION sno_timestamp(sno) IS
 'time of a sno, which is the start of its unit of 4 ms';
@@ -928,7 +1101,7 @@ RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_encode(timestamptz, integer, integer, integer, boolean) IS
-'sno with the given time, metabyte, partition, sequence number and phase; not necessarily unique';
+'returns the sno with the given time, which is rounded down to 4 ms, metabyte (0 to 255), partition and sequence number (0 to 65535), and phase; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range';
 
 CREATE FUNCTION sno_boundary(instant timestamptz) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -958,19 +1131,64 @@ CREATE FUNCTION sno_nextval(metabyte integer DEFAULT 0) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
-'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; if the clock was set back, in the other phase';
+'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other phase; raises the errors of snowflake_nextval(), and invalid_parameter_value if the metabyte is out of range';
 
 CREATE FUNCTION sno_nextvals(count integer, metabyte integer DEFAULT 0) RETURNS SETOF sno
-AS 'MODULE_PATHNAME', 'sno_nextvals' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION sno_nextvals(integer, integer) IS
-'generates count IDs of type sno with the given metabyte, none if count is 0; returns them one by one in a select list';
+'generates count IDs of type sno with the given metabyte, 0 to 255, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of sno_nextval()';
 
 CREATE FUNCTION sno_at(created_at timestamptz, metabyte integer DEFAULT 0) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
 'sno with the given time and metabyte and the partition of this server, with a sequence number counted by the session; not necessarily unique';
+
+/*
+ * Monitoring
+ */
+
+CREATE FUNCTION pg_stat_snowflake(
+	OUT generator text,
+	OUT machine_id integer,
+	OUT layout text,
+	OUT batches bigint,
+	OUT ids_allocated bigint,
+	OUT overflow_ticks bigint,
+	OUT waits bigint,
+	OUT wait_time double precision,
+	OUT clock_regressions bigint,
+	OUT max_regression interval,
+	OUT ahead interval,
+	OUT reserved_until timestamptz,
+	OUT floor timestamptz,
+	OUT reservation_writes bigint,
+	OUT reservation_write_time double precision,
+	OUT exhausted_at timestamptz,
+	OUT lease_from timestamptz,
+	OUT lease_until timestamptz,
+	OUT registry_state text,
+	OUT last_error text,
+	OUT skew interval,
+	OUT horizon timestamptz,
+	OUT horizon_lag interval,
+	OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+
+COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
+
+CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
+
+COMMENT ON VIEW pg_stat_snowflake IS
+'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds; horizon is the time of the least horizon of all databases, and horizon_lag for how long transactions have held it back';
+
+CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION pg_stat_snowflake_reset() IS
+'resets the counters of pg_stat_snowflake to 0';
 
 CREATE FUNCTION sno_snapshot(
 	OUT partition integer, OUT sequence_min integer, OUT sequence_max integer, OUT sequence integer,
@@ -980,11 +1198,103 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sno_snapshot() IS
 'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which both phases can have been used, and the number of changes of phase, modulo 4 over restarts';
 
+REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset(), sno_snapshot() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pg_stat_snowflake(), sno_snapshot() TO pg_monitor;
+GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
+
+CREATE FUNCTION pg_stat_snowflake_horizon(
+	OUT datid oid,
+	OUT pid integer,
+	OUT xid xid,
+	OUT first_id bigint,
+	OUT since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
+
+COMMENT ON FUNCTION pg_stat_snowflake_horizon() IS 'rows of the view pg_stat_snowflake_horizon';
+
+CREATE VIEW pg_stat_snowflake_horizon AS
+	SELECT h.datid, d.datname, h.pid, p.gid, h.first_id, coalesce(h.since, CASE WHEN h.first_id IS NOT NULL THEN p.prepared END) AS since
+	FROM pg_stat_snowflake_horizon() h
+		LEFT JOIN pg_database d ON d.oid = h.datid
+		LEFT JOIN pg_prepared_xacts p ON p.transaction = h.xid;
+
+COMMENT ON VIEW pg_stat_snowflake_horizon IS
+'open and prepared transactions that hold the horizon of their database back: pid of the session or gid of the prepared transaction, the first ID that it has taken, and since when; first_id and since are null for the sessions of other roles without the privileges of pg_read_all_stats';
+
+GRANT SELECT ON pg_stat_snowflake_horizon TO PUBLIC;
+
+CREATE FUNCTION snowflake_version() RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_version() IS
+'version of the library that this session has loaded, such as 1.0.0; the version of the SQL objects is extversion in pg_extension';
+
+CREATE FUNCTION snowflake_server_machine_id() RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_server_machine_id() IS
+'the machine ID in the bigint IDs of this server, which is fixed or leased, or, until the first ID, the one that is configured; null if there is none yet';
+
+/*
+ * The durable state, of which a server has one for all its databases
+ *
+ * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog that
+ * all databases share and pg_upgrade preserves: a grant of a privilege that everyone has anyway.
+ */
+
+CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_create_state'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+DO $$
+DECLARE
+	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+BEGIN
+	IF NOT marked THEN
+		LOCK TABLE pg_catalog.pg_parameter_acl IN SHARE ROW EXCLUSIVE MODE;
+		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+	END IF;
+	PERFORM snowflake_create_state(NOT marked);
+	IF NOT marked THEN
+		GRANT SET ON PARAMETER snowflake.max_wait TO PUBLIC;
+	END IF;
+END
+$$;
+
+DROP FUNCTION snowflake_create_state(boolean);
+
+CREATE FUNCTION snowflake_accept_layout() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_accept_layout() IS
+'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the previous layout, and do not sort by time together with them';
+
+CREATE FUNCTION snowflake_accept_clock() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_accept_clock() IS
+'lets this server trust its clock after a jump forward of more than snowflake.max_clock_step; if the clock is wrong, IDs get future times, and later calls wait until the clock reaches them';
+
+CREATE FUNCTION snowflake_accept_registry() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_accept_registry() IS
+'lets this server lease machine IDs from the registry that it has refused because it leased from another one before; if the other one still grants leases, IDs can be issued twice';
+
+CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
+'moves the generator of Snowflake IDs to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant; raises datetime_field_overflow for an instant that is outside of the layout or before 1970, and invalid_parameter_value if the generator is ahead of the instant by a second or two ticks at most, or if the instant is before the lease of this server';
+
 CREATE FUNCTION sno_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
-'moves the generator of IDs of type sno to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant, in either phase';
+'moves the generator of IDs of type sno to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant, in either phase; raises the errors of snowflake_set_floor()';
 
-REVOKE ALL ON FUNCTION sno_snapshot(), sno_set_floor(timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION sno_snapshot() TO pg_monitor;
+REVOKE ALL ON FUNCTION snowflake_accept_layout(),
+	snowflake_accept_clock(), snowflake_accept_registry(),
+	snowflake_set_floor(timestamptz), sno_set_floor(timestamptz) FROM PUBLIC;
+

@@ -72,6 +72,29 @@ COMMENT ON SCHEMA snowflake_registry IS 'registry that leases machine IDs to ser
  * The row of config is inserted by the first call and not by this script, since a dump is
  * restored after the extension has been created.  A transaction that has locked this row
  * can read and write all other rows.
+ *
+ * Leases of two registries can overlap, so a server records the identity of the registry that it
+ * claims from, and claims from no other one until an administrator of the server accepts it.  The
+ * identity is a random number, and part of the row of config: a standby, a restored backup and
+ * a restored dump have the identity of the original.  They begin a grace period, because leases
+ * might have been lost; the administrator has to ensure that the original grants no more leases.  A
+ * registry that was dropped and created again has another identity.  The last 15 hexadecimal digits
+ * of a random UUID are 60 random bits: its version and its variant come before them.
+ *
+ * A machine ID that servers have requested by its number is fixed: it is not granted to a server
+ * that takes any number.  Otherwise such a server could take the machine ID as soon as the lease of
+ * the server that requests it ends, and keep it by renewals; the latter would be refused
+ * permanently.  If a server has a fixed number without having requested it, its renewal is refused,
+ * and it claims another machine ID, provided that one is free and no grace period is in progress.
+ *
+ * Servers whose layout has only one machine ID do not request it by its number, and it is leased to
+ * any server.
+ *
+ * The set of fixed machine IDs affects which server is granted a lease, but not whether leases
+ * overlap.
+ *
+ * A machine ID that is fixed and was never leased has the row of a lease that has no number and
+ * ended in 1970.
  */
 
 CREATE TABLE snowflake_registry.config (
@@ -85,11 +108,12 @@ CREATE TABLE snowflake_registry.config (
 	grace_lease_number bigint NOT NULL DEFAULT 0 CHECK (grace_lease_number <= last_lease_number),
 	incarnation text,
 	is_new boolean NOT NULL DEFAULT false,
+	identity bigint NOT NULL DEFAULT ('x' || right(translate(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint,
 	CHECK ((layout IS NULL) = (machine_bits IS NULL))
 );
 
 COMMENT ON TABLE snowflake_registry.config IS
-'one row of settings and state that apply to all machine IDs: layout is that of the first claim; last_lease_number is the number of the last lease; no new lease begins before grace_until, and rows of machine with a lease_number up to grace_lease_number might be outdated; incarnation is the cluster, timeline, database and table at the last call, null if a grace period is still to begin; is_new is true until the first lease is granted, or until the first sign of an earlier registry';
+'one row of settings and state that apply to all machine IDs: layout is that of the first claim; last_lease_number is the number of the last lease; no new lease begins before grace_until, and rows of machine with a lease_number up to grace_lease_number might be outdated; incarnation is the cluster, timeline, database and table at the last call, null if a grace period is still to begin; is_new is true until the first lease is granted, or until the first sign of an earlier registry; identity is a random number by which servers distinguish this registry from others, which a dump keeps';
 
 CREATE TABLE snowflake_registry.machine (
 	machine_id integer PRIMARY KEY CHECK (machine_id >= 0),
@@ -101,11 +125,13 @@ CREATE TABLE snowflake_registry.machine (
 	claimed_at timestamptz NOT NULL,
 	seen_at timestamptz NOT NULL,
 	skew interval NOT NULL,
+	is_fixed boolean NOT NULL DEFAULT false,
+	is_wanted boolean,
 	CHECK (lease_from <= lease_until)
 );
 
 COMMENT ON TABLE snowflake_registry.machine IS
-'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one';
+'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one; a machine ID that is_fixed is leased only to servers that ask for it; is_wanted is whether the holder of the lease has asked for this machine ID, null if the registry has lost what it asked for';
 
 DO $$
 BEGIN
@@ -307,6 +333,32 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.enter(interval, bigint, uuid, integer) IS
 'locks the registry until the end of the transaction, makes the commit of the transaction synchronous, begins a grace period if leases might have been lost, and returns the row of config.  skew is how far the caller''s clock is ahead, null if unknown; known is the greatest lease number that the caller was granted, or 0; token and machine_id are those of the caller.  The defaults are for functions that administrators call; internal';
 
+/*
+ * Servers record the answer, so a row that is inserted is on disk, and on synchronous standbys,
+ * before it is returned.  As in enter(), the wait for the transaction of another caller that has
+ * inserted the row is limited.
+ */
+CREATE FUNCTION snowflake_registry.identity() RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM snowflake_registry.config) THEN
+		IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+			PERFORM set_config('synchronous_commit', 'on', true);
+		END IF;
+		IF current_setting('lock_timeout') = '0' THEN
+			PERFORM set_config('lock_timeout', '5s', true);
+		END IF;
+		INSERT INTO snowflake_registry.config (is_new) VALUES (true) ON CONFLICT DO NOTHING;
+	END IF;
+	RETURN (SELECT c.identity FROM snowflake_registry.config c);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_registry.identity() IS
+'the identity of this registry, which servers compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
+
 CREATE FUNCTION snowflake_registry.refuse(refusal text, free_at timestamptz DEFAULT NULL) RETURNS snowflake_registry.answer
 LANGUAGE SQL IMMUTABLE
 RETURN ROW(NULL, NULL, NULL, NULL, NULL, refusal, free_at)::snowflake_registry.answer;
@@ -369,6 +421,36 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.check_layout(text, integer) IS
 'raises invalid_parameter_value for an invalid or null layout or number of bits; internal';
 
+CREATE FUNCTION snowflake_registry.fix(machine_id integer, holder text) RETURNS void
+LANGUAGE SQL
+BEGIN ATOMIC
+	INSERT INTO snowflake_registry.machine AS m (machine_id, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, is_fixed)
+	VALUES (fix.machine_id, fix.holder, 'epoch', 'epoch', 0, clock_timestamp(), clock_timestamp(), '0', true)
+	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE SET is_fixed = true WHERE NOT m.is_fixed;
+END;
+
+COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
+'makes a machine ID a fixed one; internal';
+
+/*
+ * Calls of servers fix at most half of the machine IDs: a server that makes false requests leaves
+ * the other half to servers that take any number.
+ */
+CREATE FUNCTION snowflake_registry.note_fixed(wanted integer, ids bigint, holder text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF wanted IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_registry.machine m WHERE m.machine_id = wanted AND m.is_fixed)
+			AND (SELECT count(*) FROM snowflake_registry.machine m WHERE m.is_fixed) < ids / 2 THEN
+		PERFORM snowflake_registry.fix(wanted, holder);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_registry.note_fixed(integer, bigint, text) IS
+'makes a machine ID that a server asks for a fixed one, unless half of all are fixed already; internal';
+
 /*
  * The stored end is never moved backward here, whatever end is requested.  A token holds one
  * lease: another lease that it held can no longer be renewed, and ends when it ends.
@@ -418,24 +500,57 @@ COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, times
 'whether a previously leased machine ID can be leased to a caller whose clock shows the given time; internal';
 
 /*
+ * The registry is locked during a claim, so the number of claims in a second depends on the time that
+ * the search for the smallest free machine ID takes.  It is often one of the first.  Otherwise, one
+ * aggregate finds it if there are rows for all machine IDs from 0 on, in a seventh of the time that
+ * numbering all rows takes.
+ *
  * Rows are numbered from 0, so a machine ID that is greater than the number of its row has a
- * gap before it.  No row after the first free one is read.  Therefore claims stay fast even
- * if many machine IDs were leased and are free again.
+ * gap before it.  No row after the first free one is read.
  */
+CREATE FUNCTION snowflake_registry.smallest_free_of(first_rows bigint, ids bigint, clock timestamptz) RETURNS bigint
+LANGUAGE SQL VOLATILE
+RETURN (
+	SELECT r.number
+	FROM (SELECT f.m, row_number() OVER (ORDER BY (f.m).machine_id) - 1 AS number
+		FROM (SELECT m FROM snowflake_registry.machine m ORDER BY m.machine_id LIMIT first_rows) f) r
+	WHERE (r.m).machine_id > r.number OR NOT ((r.m).is_fixed AND ids > 1) AND snowflake_registry.is_free(r.m, clock)
+	ORDER BY r.number LIMIT 1);
+
+COMMENT ON FUNCTION snowflake_registry.smallest_free_of(bigint, bigint, timestamptz) IS
+'smallest machine ID that has no row, or whose row is free, judged by the first rows alone (all of them, if that is null); null if it is after them; internal';
+
+CREATE FUNCTION snowflake_registry.smallest_free_without_gap(ids bigint, clock timestamptz) RETURNS bigint
+LANGUAGE SQL VOLATILE
+RETURN (
+	SELECT CASE WHEN count(*) = 0 OR max(m.machine_id) = count(*) - 1 THEN
+			least(min(m.machine_id) FILTER (WHERE NOT (m.is_fixed AND ids > 1) AND snowflake_registry.is_free(m, clock)), count(*))
+		END
+	FROM snowflake_registry.machine m);
+
+COMMENT ON FUNCTION snowflake_registry.smallest_free_without_gap(bigint, timestamptz) IS
+'smallest machine ID that has no row, or whose row is free, or null if a machine ID without a row is below one that has a row; internal';
+
 CREATE FUNCTION snowflake_registry.smallest_free(ids bigint, clock timestamptz) RETURNS integer
 LANGUAGE SQL VOLATILE
 RETURN (
 	SELECT id::integer
 	FROM coalesce(
-		(SELECT r.number
-		FROM (SELECT m, m.machine_id, row_number() OVER (ORDER BY m.machine_id) - 1 AS number FROM snowflake_registry.machine m) r
-		WHERE r.machine_id > r.number OR snowflake_registry.is_free(r.m, clock)
-		ORDER BY r.machine_id LIMIT 1),
-		(SELECT count(*) FROM snowflake_registry.machine)) id
+		snowflake_registry.smallest_free_of(100, ids, clock),
+		snowflake_registry.smallest_free_without_gap(ids, clock),
+		snowflake_registry.smallest_free_of(NULL, ids, clock)) id
 	WHERE id < ids);
 
 COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
 'smallest machine ID, of those below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
+
+CREATE FUNCTION snowflake_registry.must_leave(m snowflake_registry.machine, config snowflake_registry.config, clock timestamptz) RETURNS boolean
+LANGUAGE SQL VOLATILE
+RETURN m.is_fixed AND m.is_wanted IS FALSE AND config.grace_until <= least(clock_timestamp(), clock)
+	AND snowflake_registry.smallest_free(1::bigint << config.machine_bits, clock) IS NOT NULL;
+
+COMMENT ON FUNCTION snowflake_registry.must_leave(snowflake_registry.machine, snowflake_registry.config, timestamptz) IS
+'whether the holder of a lease has a fixed machine ID that it has not asked for, and can be granted another one; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config) RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
@@ -463,9 +578,12 @@ COMMENT ON FUNCTION snowflake_registry.refuse_taken(integer) IS
 CREATE FUNCTION snowflake_registry.refuse_all_taken(ids bigint) RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
 RETURN (
-	SELECT snowflake_registry.refuse(
-		format('all %s machine IDs are taken until %s', ids, min(m.lease_until)), min(m.lease_until))
-	FROM snowflake_registry.machine m WHERE m.machine_id < ids);
+	SELECT CASE WHEN count(*) = 0 THEN
+		snowflake_registry.refuse(format('all %s machine IDs are reserved for servers that request them', ids))
+	ELSE
+		snowflake_registry.refuse(format('all %s machine IDs are taken until %s', ids, min(m.lease_until)), min(m.lease_until))
+	END
+	FROM snowflake_registry.machine m WHERE m.machine_id < ids AND NOT (m.is_fixed AND ids > 1));
 
 COMMENT ON FUNCTION snowflake_registry.refuse_all_taken(bigint) IS
 'refusal of a claim when no machine ID is free; internal';
@@ -494,6 +612,7 @@ DECLARE
 	lease_until timestamptz;
 	held snowflake_registry.machine;
 	id integer;
+	answer snowflake_registry.answer;
 BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
 	PERFORM snowflake_registry.check_layout(layout, machine_bits);
@@ -516,9 +635,12 @@ BEGIN
 			config.layout, config.machine_bits, layout, machine_bits));
 	END IF;
 
+	PERFORM snowflake_registry.note_fixed(wanted, ids, holder);
+
 	-- the server repeats its claim, because the answer was lost
 	SELECT * INTO held FROM snowflake_registry.machine m WHERE m.token = claim.token;
-	IF held.lease_number > config.grace_lease_number AND coalesce(wanted = held.machine_id, true) THEN
+	IF held.lease_number > config.grace_lease_number AND coalesce(wanted = held.machine_id, NOT snowflake_registry.must_leave(held, config, clock)) THEN
+		UPDATE snowflake_registry.machine m SET is_wanted = wanted IS NOT NULL WHERE m.machine_id = held.machine_id;
 		RETURN snowflake_registry.grant_lease(held.machine_id, token, holder, held.lease_from, lease_until, skew);
 	END IF;
 
@@ -535,10 +657,12 @@ BEGIN
 	ELSE
 		id := wanted;
 	END IF;
-	RETURN snowflake_registry.grant_lease(id, token, holder,
+	answer := snowflake_registry.grant_lease(id, token, holder,
 		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
 			(SELECT m.lease_until FROM snowflake_registry.machine m WHERE m.machine_id = id)),
 		lease_until, skew);
+	UPDATE snowflake_registry.machine m SET is_wanted = wanted IS NOT NULL WHERE m.machine_id = id;
+	RETURN answer;
 END
 $$;
 
@@ -584,6 +708,8 @@ BEGIN
 	IF stored.lease_number > config.grace_lease_number THEN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
 			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under this token', machine_id));
+		ELSIF snowflake_registry.must_leave(stored, config, clock) THEN
+			RETURN snowflake_registry.refuse(format('machine ID %s is reserved for servers that request it', machine_id));
 		END IF;
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN
@@ -650,6 +776,22 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.admit(regrole) IS
 'grants a role the privileges to call claim(), renew() and release(), and no others; for the owner of the registry';
 
+CREATE FUNCTION snowflake_registry.dismiss(role regrole) RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	EXECUTE format('REVOKE EXECUTE ON FUNCTION'
+		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text, bigint),'
+		' snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval, timestamptz, text, bigint),'
+		' snowflake_registry.release(uuid, timestamptz, bigint) FROM %s', role);
+	EXECUTE format('REVOKE USAGE ON SCHEMA snowflake_registry FROM %s', role);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_registry.dismiss(regrole) IS
+'revokes the privileges that admit() grants; leases that servers hold by this role run out; for the owner of the registry';
+
 /*
  * A new registry has begun a grace period, in case an earlier one granted leases.  Only that
  * grace period is ended here.  A registry is no longer new once it has granted a lease, a
@@ -677,7 +819,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.declare_first() IS
-'tells a new registry that no earlier one has leased machine IDs to the same servers, so that it grants leases at once.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
+'tells a new registry that no earlier one has leased machine IDs to the same servers, and no server has a number set by hand (except fixed numbers), so that it grants leases at once; the registry cannot check that.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
 
 /*
  * A grace period must extend beyond the end of all leases that might be lost, including those
@@ -794,32 +936,58 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
 'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
 
+CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean DEFAULT true) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	PERFORM snowflake_registry.require(machine_id >= 0, 'machine_id must be 0 or above');
+	PERFORM snowflake_registry.require(fixed IS NOT NULL, 'fixed must not be null');
+	PERFORM snowflake_registry.enter();
+	IF fixed THEN
+		PERFORM snowflake_registry.fix(machine_id, '');
+	ELSE
+		UPDATE snowflake_registry.machine m SET is_fixed = false WHERE m.machine_id = set_fixed.machine_id;
+		DELETE FROM snowflake_registry.machine m WHERE m.machine_id = set_fixed.machine_id AND m.lease_number = 0;
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_registry.set_fixed(integer, boolean) IS
+'makes a machine ID a fixed one, which is leased only to servers that ask for it by snowflake.machine_id, or one that is leased to any server again; a claim that asks for a machine ID makes it a fixed one, until half of all are.  Raises invalid_parameter_value for invalid arguments';
+
 CREATE VIEW snowflake_registry.machines AS
 SELECT machine_id, holder,
-	CASE WHEN token IS NULL THEN 'released' WHEN lease_until <= clock_timestamp() THEN 'expired' ELSE 'held' END AS state,
-	lease_from, lease_until, claimed_at, seen_at, skew
+	CASE WHEN lease_number = 0 THEN 'never leased' WHEN token IS NULL THEN 'released' WHEN lease_until <= clock_timestamp() THEN 'expired' ELSE 'held' END AS state,
+	lease_from, lease_until, claimed_at, seen_at, skew, is_fixed
 FROM snowflake_registry.machine;
 
 COMMENT ON VIEW snowflake_registry.machines IS
-'machine IDs that were ever leased, each with its last lease; skew is how far the holder''s clock was ahead of the registry''s at seen_at';
+'machine IDs that were ever leased or are fixed, each with its last lease; skew is how far the holder''s clock was ahead of the registry''s at seen_at; is_fixed means that only servers that ask for the machine ID are granted it';
 
 CREATE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
-	CASE WHEN m.taken = n.ids THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
+	CASE WHEN m.taken = n.ids AND m.next_free_at IS NOT NULL THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
 	CASE WHEN c.grace_until > clock_timestamp() THEN c.grace_until END AS grace_until,
-	c.max_lease, c.max_skew, c.last_lease_number
+	c.max_lease, c.max_skew, c.last_lease_number, m.fixed
 FROM snowflake_registry.config c
 	CROSS JOIN LATERAL (SELECT 1::bigint << c.machine_bits AS ids) n
 	CROSS JOIN LATERAL (
-		SELECT count(token) AS held, count(*) FILTER (WHERE machine_id < n.ids) AS taken, min(lease_until) FILTER (WHERE machine_id < n.ids) AS next_free_at
-		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp()) m;
+		SELECT count(token) FILTER (WHERE lease_until > clock_timestamp()) AS held,
+			count(*) FILTER (WHERE machine_id < n.ids) AS taken,
+			min(lease_until) FILTER (WHERE machine_id < n.ids AND lease_until > clock_timestamp() AND NOT (is_fixed AND n.ids > 1)) AS next_free_at,
+			count(*) FILTER (WHERE is_fixed) AS fixed
+		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp() OR is_fixed) m;
 
-COMMENT ON VIEW snowflake_registry.status IS 'state of the registry, as one row, or none before its first call: held, free are numbers of machine IDs; next_free_at is null unless all are taken; grace_until is null unless a grace period is in progress';
+COMMENT ON VIEW snowflake_registry.status IS
+'state of the registry, as one row, or none before its first call: held, free, fixed are numbers of machine IDs, and free ones are neither leased nor fixed; next_free_at is when one that is not fixed becomes free, null if one is free or all are fixed; grace_until is null unless a grace period is in progress';
 
 /*
- * Privileges
+ * Privileges: identity() can be called by all roles that may use the schema, a privilege that
+ * admit() grants.
  */
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_registry.identity() TO PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
 GRANT SELECT ON snowflake_registry.machines, snowflake_registry.status TO pg_monitor;

@@ -651,7 +651,7 @@ SELECT id, refusal FROM renew('a');
 SELECT id, refusal FROM claim('a');
 SELECT snowflake_registry.end_grace_period();
 SELECT id, refusal FROM renew('a');
--- a lease that version 1.0 has granted is renewed, since its holder can have asked for the number
+-- a lease of which it is not known what its holder has asked for is renewed
 UPDATE snowflake_registry.machine SET is_wanted = NULL;
 SELECT id, refusal FROM renew('a');
 TRUNCATE snowflake_registry.machine;

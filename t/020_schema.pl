@@ -1,7 +1,7 @@
 # The extension in a schema of its own that is in no search_path: the statements of the
 # documentation, with the name of the schema before that of each function, run by a role without
-# privileges; an update of the extension, dump and restore, and logical replication.  (With the
-# schema in the search_path: script/test regress.)
+# privileges; dump and restore, and logical replication.  (With the schema in the search_path:
+# script/test regress.)
 use strict;
 use warnings;
 
@@ -18,7 +18,7 @@ $server->init(allows_streaming => 'logical');
 $server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.machine_id = 3\nfsync = off\ntimezone = 'UTC'\n");
 $server->start;
 
-# The schema as docs/install.md says.  Version 1.0 is updated, so that both scripts are run in it.
+# The schema as docs/install.md says.
 sub create_extension
 {
 	my ($database) = @_;
@@ -26,8 +26,7 @@ sub create_extension
 	$server->safe_psql($database, q{
 		CREATE SCHEMA snowflake;
 		GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
-		CREATE EXTENSION snowflake SCHEMA snowflake VERSION '1.0';
-		ALTER EXTENSION snowflake UPDATE;
+		CREATE EXTENSION snowflake SCHEMA snowflake;
 		GRANT ALL ON SCHEMA public TO PUBLIC;
 	});
 }

@@ -22,9 +22,7 @@
 PG_FUNCTION_INFO_V1(pg_stat_snowflake);
 PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);
 
-/* Version 1.0 of the extension has no columns for the horizon. */
-#define STAT_COLUMNS		24
-#define STAT_COLUMNS_1_0	22
+#define STAT_COLUMNS	24
 
 /* A row, filled column by column. */
 typedef struct StatRow
@@ -161,7 +159,7 @@ add_horizon(StatRow *row, SfGenerator *generator)
 }
 
 static void
-fill_row(StatRow *row, int columns, SfShared *shared, SfGenerator *generator)
+fill_row(StatRow *row, SfShared *shared, SfGenerator *generator)
 {
 	SfCounters *stats = &generator->stats;
 	uint64		end = sf_generator_last_tick(generator) + 1;
@@ -181,8 +179,7 @@ fill_row(StatRow *row, int columns, SfShared *shared, SfGenerator *generator)
 	add_time(row, stats, SF_COUNTER_RESERVATION_WRITE_TIME);
 	add(row, TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, end)));
 	add_lease(row, shared, generator);
-	if (columns > STAT_COLUMNS_1_0)
-		add_horizon(row, generator);
+	add_horizon(row, generator);
 	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
 }
 
@@ -197,7 +194,7 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 	{
 		StatRow		row = {0};
 
-		fill_row(&row, result->setDesc->natts, shared, &shared->generators[i]);
+		fill_row(&row, shared, &shared->generators[i]);
 		tuplestore_putvalues(result->setResult, result->setDesc, row.values, row.nulls);
 	}
 	return (Datum) 0;
