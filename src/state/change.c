@@ -171,8 +171,8 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effec
 	effects->horizon = SF_NO_ID;
 	effects->layout_recorded = false;
 	sf_lock_acquire(&generator->lock);
-	change = change_floor_locked(generator, instant,
-								 sf_position_at(&generator->layout, instant), effects);
+	change = change_floor_locked(generator, instant, sf_generator_position_at(generator, instant),
+								 effects);
 	sf_lock_release(&generator->lock);
 	return change;
 }
@@ -213,7 +213,8 @@ sf_judge_clock(SfGenerator *generator, uint64 cursor, TimestampTz now)
 {
 	const SfLayout *layout = &generator->layout;
 
-	if (!sf_generator_has_phases(generator) || sf_generator_position_of(generator, cursor) == 0)
+	Assert(sf_generator_position_of(generator, cursor) > 0);
+	if (!sf_generator_has_phases(generator))
 		return SF_STEP_BACK_NONE;
 	return sf_phase_judge(sf_position_tick(layout, sf_generator_position_of(generator, cursor) - 1),
 						  pg_atomic_read_u64(&generator->wall_safe),
@@ -238,7 +239,7 @@ change_phase_locked(SfGenerator *generator, uint64 seen)
 	bool		phase = !sf_generator_phase_of(generator, cursor);
 	uint32		drifts = pg_atomic_read_u32(&generator->drifts) + 1;
 	TimestampTz now = GetCurrentTimestamp();
-	uint64		start;
+	uint64		position;
 	uint64		reserved_until;
 	uint64		reserved;
 	uint64		issuable;
@@ -247,16 +248,15 @@ change_phase_locked(SfGenerator *generator, uint64 seen)
 		sf_generator_state(generator) == SF_NO_LEASE ||
 		sf_judge_clock(generator, cursor, now) != SF_STEP_BACK_CHANGE)
 		return;
-	start = sf_cursor(phase, sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0));
-	reserved_until = sf_reservation_next_end(generator, now,
-											 sf_generator_position_of(generator, start));
+	position = Max(sf_position(layout, (uint64) sf_layout_tick_floor(layout, now), 0), 1);
+	reserved_until = sf_reservation_next_end(generator, now, position);
 	issuable = sf_generator_position_of(generator, cursor);
 	reserved = pg_atomic_read_u64(&generator->reserved_until);
 	issuable = Max(issuable, reserved);
 	sf_durable_state_write(generator, sf_generator_time(generator, reserved_until),
 						   sf_position_tick(layout, issuable - 1), drifts, true);
 	(void) sf_stop_issuing(generator);
-	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, start))
+	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, sf_cursor(phase, position)))
 		;
 	pg_atomic_write_u64(&generator->wall_safe,
 						sf_position_tick(layout, sf_generator_position_of(generator, cursor) - 1));

@@ -208,7 +208,8 @@ opening_position(SfGenerator *generator, SfDurableState *state)
  * The durable state is written first: if that fails, the generator is as before.  If the lease
  * begins later than the durable end, an end above the cursor is written; readers rely on this
  * (horizon.c).  Otherwise the state that was read is written again, because a checkpoint can have
- * saved one whose record of WAL was lost in a crash, and standbys do not have it.
+ * saved one whose record of WAL was lost in a crash, and standbys do not have it.  Such a state can
+ * be lower than that of a standby, after a change of phase.
  *
  * The cursor is set last, since other processes take a generator that has one as open.
  */
@@ -233,7 +234,7 @@ open_locked(SfGenerator *generator)
 	instant = sf_generator_time(generator, position);
 	if (sf_position_tick(&generator->layout, position) > state.reserved_tick)
 		instant += generator->layout.tick_length;
-	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, false);
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, true);
 	pg_atomic_write_u64(&generator->wall_safe, state.wall_safe);
 	pg_atomic_write_u32(&generator->drifts, state.drifts);
 	pg_atomic_write_u64(&generator->opened, sf_cursor(state.drifts & 1, position));
