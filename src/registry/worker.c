@@ -283,7 +283,7 @@ is_own_registry(SfConnection *connection, SfAnswer *answer)
 	int64		recorded = sf_registry_identity_read();
 	int64		identity;
 
-	if (!sf_registry_identity(connection, &identity, answer))
+	if (!sf_registry_identity(connection, &identity))
 		return false;
 	if (identity == recorded)
 		return true;
@@ -320,10 +320,10 @@ ask_registry(const SfClaim *claim, SfAnswer *answer)
 	if (is_own_registry(&connection, answer))
 	{
 		if (claim->held.number != 0)
-			sf_registry_renew(&connection, claim, answer);
+			sf_registry_renew(&connection, claim);
 		if ((claim->held.number == 0 || answer->state == SF_REGISTRY_REFUSED) &&
 			!ShutdownRequestPending)
-			sf_registry_claim(&connection, claim, answer);
+			sf_registry_claim(&connection, claim);
 	}
 	sf_disconnect(&connection);
 }
@@ -371,9 +371,9 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 
 	if (!sf_connect(&connection, sf_settings_registry, answer))
 		return false;
-	done = sf_registry_identity(&connection, &identity, answer) &&
+	done = sf_registry_identity(&connection, &identity) &&
 		(identity != sf_registry_identity_read() ||
-		 sf_registry_release(&connection, token, used_until, number, answer));
+		 sf_registry_release(&connection, token, used_until, number));
 	sf_disconnect(&connection);
 	return done;
 }
