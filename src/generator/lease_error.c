@@ -13,11 +13,9 @@
 #include "utils/timestamp.h"
 
 #include "generator/lease_error.h"
+#include "state/shared.h"
 
 static emit_log_hook_type prev_emit_log_hook;
-static SfRegistry *reported;	/* by sf_lease_report_none in this process;
-								 * NULL if only a parallel worker has called
-								 * it */
 
 static bool
 is_about_lease(const ErrorData * error)
@@ -29,7 +27,7 @@ is_about_lease(const ErrorData * error)
 static void
 limit_log(ErrorData * error)
 {
-	if (is_about_lease(error) && reported && !sf_log_allowed(&reported->failures_logged))
+	if (is_about_lease(error) && !sf_log_allowed(&sf_shared()->registry.failures_logged))
 		error->output_to_server = false;
 	if (error->output_to_server && prev_emit_log_hook)
 		prev_emit_log_hook(error);
@@ -88,7 +86,6 @@ sf_lease_report_none(SfRegistry *registry, const char *name)
 {
 	SfRegistry	state = sf_lease_state(registry);
 
-	reported = registry;
 	switch (state.state)
 	{
 		case SF_REGISTRY_CLAIMING:

@@ -129,8 +129,9 @@ is_row(const PGresult *result, int columns)
  * any other failure the registry counts as unreachable.
  */
 static void
-keep_failure(SfAnswer *answer, const SfConnection *connection, const PGresult *result, int columns)
+keep_failure(const SfConnection *connection, const PGresult *result, int columns)
 {
+	SfAnswer   *answer = connection->answer;
 	const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
 
@@ -143,13 +144,14 @@ keep_failure(SfAnswer *answer, const SfConnection *connection, const PGresult *r
 					   "the registry sent an invalid answer: %d rows and %d columns instead of one row and %d columns",
 					   PQntuples(result), PQnfields(result), columns);
 	else
-		sf_connection_no_answer(connection, answer);
+		sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE, "%s",
+					   sf_connection_no_answer(connection));
 }
 
 /* The row that a query returns, of a number of columns, or NULL; then the reason is kept. */
 static PGresult *
 run_query(SfConnection *connection, const char *query, int count,
-		  const char *const *parameters, int columns, SfAnswer *answer)
+		  const char *const *parameters, int columns)
 {
 	PGresult   *result = NULL;
 
@@ -157,16 +159,16 @@ run_query(SfConnection *connection, const char *query, int count,
 		result = get_result(connection);
 	if (is_row(result, columns))
 		return result;
-	keep_failure(answer, connection, result, columns);
+	keep_failure(connection, result, columns);
 	PQclear(result);
 	return NULL;
 }
 
 bool
-sf_registry_identity(SfConnection *connection, int64 *identity, SfAnswer *answer)
+sf_registry_identity(SfConnection *connection, int64 *identity)
 {
-	PGresult   *row = run_query(connection, IDENTITY, 0, NULL, 1, answer);
-	bool		read = row && sf_answer_read_identity(row, identity, answer);
+	PGresult   *row = run_query(connection, IDENTITY, 0, NULL, 1);
+	bool		read = row && sf_answer_read_identity(row, identity, connection->answer);
 
 	PQclear(row);
 	return read;
@@ -180,7 +182,7 @@ sf_registry_identity(SfConnection *connection, int64 *identity, SfAnswer *answer
  */
 static void
 ask_for_lease(SfConnection *connection, const char *query, const char *const *own,
-			  const SfClaim *claim, bool renewal, SfAnswer *answer)
+			  const SfClaim *claim, bool renewal)
 {
 	Parameter	texts[4];
 	const char *parameters[] = {
@@ -189,15 +191,15 @@ ask_for_lease(SfConnection *connection, const char *query, const char *const *ow
 		claim->holder, put_number(texts[3], claim->held.number),
 	};
 	PGresult   *row = run_query(connection, query, lengthof(parameters), parameters,
-								SF_LEASE_COLUMNS, answer);
+								SF_LEASE_COLUMNS);
 
 	if (row)
-		sf_answer_read_lease(row, claim, renewal, answer);
+		sf_answer_read_lease(row, claim, renewal, connection->answer);
 	PQclear(row);
 }
 
 void
-sf_registry_claim(SfConnection *connection, const SfClaim *claim, SfAnswer *answer)
+sf_registry_claim(SfConnection *connection, const SfClaim *claim)
 {
 	Parameter	texts[2];
 	const char *own[] = {
@@ -205,11 +207,11 @@ sf_registry_claim(SfConnection *connection, const SfClaim *claim, SfAnswer *answ
 		claim->wanted == SF_MACHINE_ID_UNSET ? NULL : put_number(texts[1], claim->wanted),
 	};
 
-	ask_for_lease(connection, CLAIM, own, claim, false, answer);
+	ask_for_lease(connection, CLAIM, own, claim, false);
 }
 
 void
-sf_registry_renew(SfConnection *connection, const SfClaim *claim, SfAnswer *answer)
+sf_registry_renew(SfConnection *connection, const SfClaim *claim)
 {
 	Parameter	texts[3];
 	const char *own[] = {
@@ -217,18 +219,18 @@ sf_registry_renew(SfConnection *connection, const SfClaim *claim, SfAnswer *answ
 		put_instant(texts[2], claim->held.until),
 	};
 
-	ask_for_lease(connection, RENEW, own, claim, true, answer);
+	ask_for_lease(connection, RENEW, own, claim, true);
 }
 
 bool
 sf_registry_release(SfConnection *connection, const pg_uuid_t *token, TimestampTz used_until,
-					int64 number, SfAnswer *answer)
+					int64 number)
 {
 	Parameter	texts[3];
 	const char *parameters[] = {
 		put_uuid(texts[0], token), put_instant(texts[1], used_until), put_number(texts[2], number),
 	};
-	PGresult   *row = run_query(connection, RELEASE, lengthof(parameters), parameters, 1, answer);
+	PGresult   *row = run_query(connection, RELEASE, lengthof(parameters), parameters, 1);
 
 	PQclear(row);
 	return row != NULL;

@@ -49,15 +49,6 @@ typedef struct Address
 /* The address to which the process was connected last. */
 static Address last_address;
 
-/* An attempt to connect to each address of a connection string. */
-typedef struct Attempt
-{
-	SfConnection *connection;
-	const char *conninfo;
-	int64		timeout;		/* ms, for each address */
-	SfAnswer   *answer;
-} Attempt;
-
 /* Notices of the registry are not shown here; the registry can log them. */
 static void
 ignore_notice(void *argument, const char *message)
@@ -89,13 +80,12 @@ count_received(SfConnection *connection)
 	return connection->received <= LONGEST_ANSWER;
 }
 
-void
-sf_connection_no_answer(const SfConnection *connection, SfAnswer *answer)
+const char *
+sf_connection_no_answer(const SfConnection *connection)
 {
-	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
-				   connection->received <= LONGEST_ANSWER ?
-				   "the registry did not answer in time" :
-				   "the registry sent more than 64 kB");
+	if (connection->received > LONGEST_ANSWER)
+		return gettext_noop("the registry sent more than 64 kB");
+	return gettext_noop("the registry did not answer in time");
 }
 
 /* Libpq may be called only after an event of the socket, and not after one of the latch. */
@@ -120,7 +110,7 @@ sf_connection_wait(SfConnection *connection, int event)
 	return event != WL_SOCKET_READABLE || count_received(connection);
 }
 
-/* Wait for the end of an attempt; returns whether the connection was opened. */
+/* Wait for the end of an attempt to connect; returns whether the connection was opened. */
 static bool
 complete(SfConnection *connection)
 {
@@ -139,12 +129,14 @@ complete(SfConnection *connection)
 	return status == PGRES_POLLING_OK;
 }
 
-static void add_reason(SfAnswer *answer, const char *format,...) pg_attribute_printf(2, 3);
+static void add_reason(const SfConnection *connection, const char *format,...)
+			pg_attribute_printf(2, 3);
 
 /* Append a reason for which a connection failed to those of the other addresses. */
 static void
-add_reason(SfAnswer *answer, const char *format,...)
+add_reason(const SfConnection *connection, const char *format,...)
 {
+	SfAnswer   *answer = connection->answer;
 	char		reason[sizeof(answer->error)];
 	va_list		arguments;
 
@@ -160,18 +152,15 @@ add_reason(SfAnswer *answer, const char *format,...)
  * libpq's message contains the address but no reason.
  */
 static void
-add_failure(SfAnswer *answer, const SfConnection *connection)
+add_failure(const SfConnection *connection)
 {
-	SfAnswer	none = {0};
+	PGconn	   *libpq = connection->libpq;
 
-	if (connection->libpq == NULL)
-	{
-		add_reason(answer, "out of memory");
-		return;
-	}
-	if (PQstatus(connection->libpq) != CONNECTION_BAD)
-		sf_connection_no_answer(connection, &none);
-	add_reason(answer, "%s%s", PQerrorMessage(connection->libpq), none.error);
+	if (libpq == NULL)
+		add_reason(connection, "out of memory");
+	else
+		add_reason(connection, "%s%s", PQerrorMessage(libpq),
+				   PQstatus(libpq) != CONNECTION_BAD ? sf_connection_no_answer(connection) : "");
 }
 
 static void
@@ -184,16 +173,15 @@ remember(PGconn *libpq)
 
 /* Keywords that follow the connection string (dbname) have precedence over it. */
 static bool
-connect_address(const Attempt *attempt, const Address *address)
+connect_address(SfConnection *connection, const Address *address)
 {
 	const char *const keywords[] = {"fallback_application_name", "dbname",
 	"host", "hostaddr", "port", NULL};
-	const char *const values[] = {"snowflake registry worker", attempt->conninfo, address->host,
+	const char *const values[] = {"snowflake registry worker", connection->conninfo, address->host,
 	address->hostaddr, address->port, NULL};
-	SfConnection *connection = attempt->connection;
 
 	connection->received = 0;
-	sf_connection_limit(connection, attempt->timeout);
+	sf_connection_limit(connection, connection->connect_timeout);
 	connection->libpq = PQconnectStartParams(keywords, values, true);
 	PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
 	if (connection->libpq && complete(connection))
@@ -201,7 +189,7 @@ connect_address(const Attempt *attempt, const Address *address)
 		remember(connection->libpq);
 		return true;
 	}
-	add_failure(attempt->answer, connection);
+	add_failure(connection);
 	sf_disconnect(connection);
 	return false;
 }
@@ -211,7 +199,7 @@ connect_address(const Attempt *attempt, const Address *address)
  * since it would look them up again.
  */
 static bool
-connect_name(const Attempt *attempt, const Address *address)
+connect_name(SfConnection *connection, const Address *address)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *found;
@@ -220,7 +208,7 @@ connect_name(const Attempt *attempt, const Address *address)
 
 	if (error != 0)
 	{
-		add_reason(attempt->answer, "could not translate host name \"%s\" to address: %s",
+		add_reason(connection, "could not translate host name \"%s\" to address: %s",
 				   address->host, gai_strerror(error));
 		return false;
 	}
@@ -231,19 +219,19 @@ connect_name(const Attempt *attempt, const Address *address)
 
 		if (getnameinfo(next->ai_addr, next->ai_addrlen, one.hostaddr, sizeof(one.hostaddr),
 						NULL, 0, NI_NUMERICHOST) == 0)
-			connected = connect_address(attempt, &one);
+			connected = connect_address(connection, &one);
 	}
 	freeaddrinfo(found);
 	return connected;
 }
 
 static bool
-connect_host(const Attempt *attempt, const Address *address)
+connect_host(SfConnection *connection, const Address *address)
 {
 	if (address->host[0] == '\0' || address->host[0] == '/' || address->host[0] == '@' ||
 		address->hostaddr[0] != '\0')
-		return connect_address(attempt, address);
-	return connect_name(attempt, address);
+		return connect_address(connection, address);
+	return connect_name(connection, address);
 }
 
 /* The value of an option; empty if it is not set. */
@@ -290,7 +278,7 @@ get_port(const char *list, int number, Address *address)
 }
 
 static bool
-connect_hosts(const Attempt *attempt, PQconninfoOption *options)
+connect_hosts(SfConnection *connection, PQconninfoOption *options)
 {
 	const char *hosts = option(options, "host");
 	const char *hostaddrs = option(options, "hostaddr");
@@ -304,7 +292,7 @@ connect_hosts(const Attempt *attempt, PQconninfoOption *options)
 		get_item(hosts, i, address.host, sizeof(address.host));
 		get_item(hostaddrs, i, address.hostaddr, sizeof(address.hostaddr));
 		get_port(option(options, "port"), i, &address);
-		if (connect_host(attempt, &address))
+		if (connect_host(connection, &address))
 			return true;
 	}
 	return false;
@@ -331,7 +319,7 @@ get_options(const char *conninfo)
  * limit.
  */
 static bool
-set_timeout(Attempt *attempt, const char *text)
+set_timeout(SfConnection *connection, const char *text)
 {
 	char	   *end;
 	long		seconds = strtol(text, &end, 10);
@@ -340,29 +328,29 @@ set_timeout(Attempt *attempt, const char *text)
 		seconds = CONNECT_TIMEOUT;
 	else if (end[strspn(end, " \t\n\v\f\r")] != '\0')
 	{
-		add_reason(attempt->answer,
+		add_reason(connection,
 				   "invalid integer value \"%s\" for connection option \"connect_timeout\"", text);
 		return false;
 	}
-	attempt->timeout = PG_INT64_MAX / 2;
+	connection->connect_timeout = PG_INT64_MAX / 2;
 	if (seconds > 0 && seconds <= INT_MAX)
-		attempt->timeout = seconds * INT64CONST(1000);
+		connection->connect_timeout = seconds * INT64CONST(1000);
 	return true;
 }
 
 static bool
-connect_string(Attempt *attempt)
+connect_string(SfConnection *connection)
 {
-	PQconninfoOption *options = get_options(attempt->conninfo);
+	PQconninfoOption *options = get_options(connection->conninfo);
 	bool		connected;
 
 	if (options == NULL)
 	{
-		add_failure(attempt->answer, attempt->connection);
+		add_failure(connection);
 		return false;
 	}
-	connected = set_timeout(attempt, option(options, "connect_timeout")) &&
-		connect_hosts(attempt, options);
+	connected = set_timeout(connection, option(options, "connect_timeout")) &&
+		connect_hosts(connection, options);
 	PQconninfoFree(options);
 	return connected;
 }
@@ -370,19 +358,17 @@ connect_string(Attempt *attempt)
 bool
 sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer)
 {
-	Attempt		attempt = {.connection = connection,.conninfo = conninfo,.answer = answer};
-
 	*connection = (SfConnection)
 	{
-		0
+		.conninfo = conninfo,.answer = answer
 	};
 	sf_connection_limit(connection, LEAVING_TIMEOUT);
 	connection->leaving = ShutdownRequestPending;
 	answer->error[0] = '\0';
 	answer->state = SF_REGISTRY_UNREACHABLE;
 	if (connection->leaving)
-		return connect_address(&attempt, &last_address);
-	return connect_string(&attempt);
+		return connect_address(connection, &last_address);
+	return connect_string(connection);
 }
 
 void

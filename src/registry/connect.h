@@ -14,6 +14,9 @@
 typedef struct SfConnection
 {
 	struct pg_conn *libpq;
+	const char *conninfo;
+	SfAnswer   *answer;			/* of all calls */
+	int64		connect_timeout;	/* ms, for each address */
 	bool		leaving;		/* opened after the process was told to exit */
 	SfStopwatch since;			/* of the timeout */
 	int64		timeout;		/* ms */
@@ -21,7 +24,7 @@ typedef struct SfConnection
 } SfConnection;
 
 /*
- * Open a connection.  Returns false, and sets *answer, if that fails.  It takes up to
+ * Open a connection, whose calls set *answer.  Returns false if that fails.  It takes up to
  * connect_timeout for each address of each host: 5 seconds, unless the connection string has
  * another value.
  *
@@ -37,10 +40,10 @@ extern void sf_connection_limit(SfConnection *connection, int64 timeout);
 
 /*
  * Wait for an event of the socket.  Returns false if none occurs within the limit, or if the
- * registry has sent more than an answer can have; then sf_connection_no_answer keeps the reason.
+ * registry has sent more than an answer can have; sf_connection_no_answer says which.
  */
 extern bool sf_connection_wait(SfConnection *connection, int event);
-extern void sf_connection_no_answer(const SfConnection *connection, SfAnswer *answer);
+extern const char *sf_connection_no_answer(const SfConnection *connection);
 
 /*
  * Whether a connection string can be parsed.  If not, *error is libpq's message, which the

@@ -139,31 +139,27 @@ waits_for_promotion(SfShared *shared)
  * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
  * the stopwatch or by the wall clock, which can have been set; or earlier, by a time that is drawn.
  * By the wall clock it is due earlier by max_ahead, because IDs can be ahead of that clock.
+ * Attempts follow each other at SF_LEAST_INTERVAL at least.
  */
-static int64
-time_until_due(SfShared *shared)
-{
-	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
-	int64		ahead = Min(sf_max_ahead, half / 2);
-	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
-	SfRegistry	registry = sf_lease_state(&shared->registry);
-	int64		by_clock;
-
-	if (registry.request == SF_REQUEST_NOW)
-		return 0;
-	if (last_delay > SF_REQUESTED_RETRY && registry.request == SF_REQUEST_SOON)
-		return sf_retry_wait(SF_REQUESTED_RETRY, draw) - elapsed;
-	if (last_delay > 0)
-		return last_wait - elapsed;
-	by_clock = (registry.lease.until - GetCurrentTimestamp()) / 1000 - half - ahead;
-	return Min(half - elapsed, by_clock) - sf_renewal_advance(half, draw);
-}
-
-/* The same, but not sooner after the last attempt than attempts may follow each other. */
 static int64
 time_to_attempt(SfShared *shared)
 {
-	return Max(time_until_due(shared), SF_LEAST_INTERVAL - sf_stopwatch(last_attempt) / 1000);
+	SfRegistry	registry = sf_lease_state(&shared->registry);
+	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
+	int64		ahead = Min(sf_max_ahead, half / 2);
+	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
+	int64		left = (registry.lease.until - GetCurrentTimestamp()) / 1000;
+	int64		wait;			/* from the last attempt on */
+
+	if (registry.request == SF_REQUEST_NOW)
+		wait = 0;
+	else if (last_delay > SF_REQUESTED_RETRY && registry.request == SF_REQUEST_SOON)
+		wait = sf_retry_wait(SF_REQUESTED_RETRY, draw);
+	else if (last_delay > 0)
+		wait = last_wait;
+	else
+		wait = Min(half, elapsed + left - half - ahead) - sf_renewal_advance(half, draw);
+	return Max(wait, SF_LEAST_INTERVAL) - elapsed;
 }
 
 /* Plan the next attempt after one that has failed. */
@@ -287,7 +283,7 @@ is_own_registry(SfConnection *connection, SfAnswer *answer)
 	int64		recorded = sf_identity_recorded();
 	int64		identity;
 
-	if (!sf_registry_identity(connection, &identity, answer))
+	if (!sf_registry_identity(connection, &identity))
 		return false;
 	if (identity == recorded)
 		return true;
@@ -324,10 +320,10 @@ ask_registry(const SfClaim *claim, SfAnswer *answer)
 	if (is_own_registry(&connection, answer))
 	{
 		if (claim->held.number != 0)
-			sf_registry_renew(&connection, claim, answer);
+			sf_registry_renew(&connection, claim);
 		if ((claim->held.number == 0 || answer->state == SF_REGISTRY_REFUSED) &&
 			!ShutdownRequestPending)
-			sf_registry_claim(&connection, claim, answer);
+			sf_registry_claim(&connection, claim);
 	}
 	sf_disconnect(&connection);
 }
@@ -375,9 +371,9 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 
 	if (!sf_connect(&connection, sf_settings_registry, answer))
 		return false;
-	done = sf_registry_identity(&connection, &identity, answer) &&
+	done = sf_registry_identity(&connection, &identity) &&
 		(identity != sf_identity_recorded() ||
-		 sf_registry_release(&connection, token, used_until, number, answer));
+		 sf_registry_release(&connection, token, used_until, number));
 	sf_disconnect(&connection);
 	return done;
 }
