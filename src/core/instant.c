@@ -2,17 +2,17 @@
  * instant.c
  *	  Instants and durations, in microseconds, and their text forms.
  *
- * Dates are converted to days and back by the algorithms of Howard Hinnant,
- * "chrono-Compatible Low-Level Date Algorithms", days_from_civil and
- * civil_from_days.  They count years from March, so that the leap day is a
- * year's last, and eras of 400 years (146 097 days), after which the Gregorian
- * calendar repeats.
+ * Dates are converted to days by the algorithm of Howard Hinnant,
+ * "chrono-Compatible Low-Level Date Algorithms", days_from_civil.  It counts
+ * years from March, so that the leap day is a year's last, and eras of 400
+ * years (146 097 days), after which the Gregorian calendar repeats.
  */
 #include "instant.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define US_PER_SECOND	INT64_C(1000000)
 #define US_PER_HOUR		(INT64_C(3600) * US_PER_SECOND)
@@ -36,123 +36,62 @@ days_from_civil(int year, int month, int day)
 	return era * DAYS_PER_ERA + day_of_era - DAYS_BEFORE_2000;
 }
 
+/* An instant of the years 0001 to 9999 is written in full in this form. */
+#define FULL_FORM	"0000-00-00T00:00:00.000000Z"
+
 static void
-civil_from_days(int64_t days, int *year, int *month, int *day)
+format_in_full(SfInstant instant, char *buffer)
 {
-	int64_t		since_era_0 = days + DAYS_BEFORE_2000;
-	int			era = (int) (since_era_0 / DAYS_PER_ERA);
-	int			day_of_era = (int) (since_era_0 % DAYS_PER_ERA);
-	int			year_of_era = (day_of_era - day_of_era / 1460 +
-							   day_of_era / 36524 - day_of_era / 146096) / 365;
-	int			day_of_year = day_of_era -
-	(365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-	int			march_month = (5 * day_of_year + 2) / 153;
+	int64_t		since_unix_epoch = instant - SF_UNIX_EPOCH;
+	int			decimals = (int) (since_unix_epoch % US_PER_SECOND);
+	time_t		seconds;
+	const struct tm *utc;
+	size_t		length;
 
-	*day = day_of_year - (153 * march_month + 2) / 5 + 1;
-	*month = march_month < 10 ? march_month + 3 : march_month - 9;
-	*year = era * 400 + year_of_era + (*month <= 2);
+	if (decimals < 0)
+		decimals += (int) US_PER_SECOND;
+	seconds = (time_t) ((since_unix_epoch - decimals) / US_PER_SECOND);
+	utc = gmtime(&seconds);
+	length = (size_t) snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%04d", utc->tm_year + 1900);
+	length += strftime(buffer + length, SF_INSTANT_TEXT_SIZE - length, "-%m-%dT%H:%M:%S", utc);
+	snprintf(buffer + length, SF_INSTANT_TEXT_SIZE - length, ".%06dZ", decimals);
 }
 
+/* The value of a number of digits; any value if they are not digits. */
 static int
-days_in_month(int year, int month)
+number_at(const char *digits, int count)
 {
-	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	bool		leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+	int			number = 0;
 
-	return days[month - 1] + (month == 2 && leap);
+	for (int i = 0; i < count; i++)
+		number = number * 10 + (digits[i] - '0');
+	return number;
 }
 
-/* The rest of a text that is being read; it has no terminating zero. */
-typedef struct Reader
-{
-	const char *at;
-	const char *end;
-} Reader;
-
-static bool
-take_char(Reader *reader, char c)
-{
-	if (reader->at == reader->end || *reader->at != c)
-		return false;
-	reader->at++;
-	return true;
-}
-
-/* Read exactly width digits, whose value must be from least to most. */
-static bool
-take_number(Reader *reader, int width, int least, int most, int *number)
-{
-	int			value = 0;
-
-	for (int i = 0; i < width; i++, reader->at++)
-	{
-		if (reader->at == reader->end || *reader->at < '0' || *reader->at > '9')
-			return false;
-		value = value * 10 + (*reader->at - '0');
-	}
-	*number = value;
-	return value >= least && value <= most;
-}
-
-/* Read one to six decimals of a second, as microseconds. */
-static bool
-take_decimals(Reader *reader, int *microseconds)
-{
-	int			value = 0;
-	int			digits = 0;
-	int			digit;
-
-	while (digits < 6 && take_number(reader, 1, 0, 9, &digit))
-	{
-		value = value * 10 + digit;
-		digits++;
-	}
-	if (digits == 0)
-		return false;
-	for (; digits < 6; digits++)
-		value *= 10;
-	*microseconds = value;
-	return true;
-}
-
-/* Read "Thh:mm:ss[.ffffff]Z", as microseconds since midnight. */
-static bool
-take_time(Reader *reader, int64_t *time)
-{
-	int			hour;
-	int			minute;
-	int			second;
-	int			microseconds = 0;
-
-	if (!take_char(reader, 'T') || !take_number(reader, 2, 0, 23, &hour) ||
-		!take_char(reader, ':') || !take_number(reader, 2, 0, 59, &minute) ||
-		!take_char(reader, ':') || !take_number(reader, 2, 0, 59, &second))
-		return false;
-	if (take_char(reader, '.') && !take_decimals(reader, &microseconds))
-		return false;
-	*time = ((hour * 60 + minute) * 60 + second) * US_PER_SECOND + microseconds;
-	return take_char(reader, 'Z');
-}
-
+/*
+ * The text is completed to the full form.  If it is malformed, or has a day or an hour that does
+ * not exist, the instant that is computed from its digits is written in another way.
+ */
 static bool
 parse_iso_8601(const char *text, size_t length, SfInstant *instant)
 {
-	Reader		reader = {text, text + length};
-	int			year;
-	int			month;
-	int			day;
-	int64_t		time = 0;
+	char		full[] = FULL_FORM;
+	char		written[SF_INSTANT_TEXT_SIZE];
+	bool		is_date = length == strlen("0000-00-00");
+	SfInstant	result;
 
-	if (!take_number(&reader, 4, 1, 9999, &year) ||
-		!take_char(&reader, '-') || !take_number(&reader, 2, 1, 12, &month) ||
-		!take_char(&reader, '-') || !take_number(&reader, 2, 1, 31, &day) ||
-		day > days_in_month(year, month))
+	if (!is_date && (length < strlen("0000-00-00T00:00:00Z") || length > strlen(FULL_FORM) ||
+					 text[length - 2] == '.' || text[length - 1] != 'Z'))
 		return false;
-	if (reader.at != reader.end && !take_time(&reader, &time))
+	memcpy(full, text, is_date ? length : length - 1);
+	result = days_from_civil(number_at(full, 4), number_at(full + 5, 2), number_at(full + 8, 2)) *
+		US_PER_DAY + number_at(full + 11, 2) * US_PER_HOUR +
+		(number_at(full + 14, 2) * 60 + number_at(full + 17, 2)) * US_PER_SECOND +
+		number_at(full + 20, 6);
+	format_in_full(result, written);
+	if (number_at(full, 4) < 1 || strcmp(full, written) != 0)
 		return false;
-	if (reader.at != reader.end)
-		return false;
-	*instant = days_from_civil(year, month, day) * US_PER_DAY + time;
+	*instant = result;
 	return true;
 }
 
@@ -172,103 +111,83 @@ sf_instant_parse(const char *text, size_t length, SfInstant *instant)
 void
 sf_instant_format(SfInstant instant, char *buffer)
 {
-	int64_t		time = instant % US_PER_DAY;
-	int64_t		days = instant / US_PER_DAY;
-	int			year;
-	int			month;
-	int			day;
-	int			second;
-	int			decimals;
-	int			length;
+	char	   *decimals = buffer + strlen("0000-00-00T00:00:00");
 
-	if (time < 0)
-	{
-		time += US_PER_DAY;
-		days--;
-	}
-	civil_from_days(days, &year, &month, &day);
-	second = (int) (time / US_PER_SECOND);
-	decimals = (int) (time % US_PER_SECOND);
-	length = snprintf(buffer, SF_INSTANT_TEXT_SIZE, "%04d-%02d-%02dT%02d:%02d:%02d",
-					  year, month, day,
-					  second / 3600, second / 60 % 60, second % 60);
-	if (decimals != 0)
-		length += snprintf(buffer + length, SF_INSTANT_TEXT_SIZE - length,
-						   decimals % 1000 == 0 ? ".%03d" : ".%06d",
-						   decimals % 1000 == 0 ? decimals / 1000 : decimals);
-	snprintf(buffer + length, SF_INSTANT_TEXT_SIZE - length, "Z");
+	format_in_full(instant, buffer);
+	if (strcmp(decimals, ".000000Z") == 0)
+		memcpy(decimals, "Z", sizeof("Z"));
+	else if (strcmp(decimals + 4, "000Z") == 0)
+		memcpy(decimals + 4, "Z", sizeof("Z"));
 }
 
-/* The nanoseconds of the unit with the name [unit, end); 0 if it is not a unit. */
-static int64_t
-unit_in_ns(const char *unit, const char *end)
+/* The longest duration: 2^63 - 1 ns. */
+#define LONGEST_DURATION	(INT64_MAX / 1000)
+
+/* Find the unit with a name: the power of ten by which it differs from a microsecond. */
+static bool
+find_unit(const char *name, size_t length, int *power)
 {
 	static const struct
 	{
 		const char *name;
-		int64_t		ns;
+		int			power;
 	}			units[] = {
-		{"ns", 1},
-		{"us", 1000},
-		{"ms", 1000000},
-		{"s", 1000000000},
+		{"ns", -3},
+		{"us", 0},
+		{"ms", 3},
+		{"s", 6},
 	};
-	size_t		length = (size_t) (end - unit);
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 	{
-		if (strlen(units[i].name) == length &&
-			memcmp(units[i].name, unit, length) == 0)
-			return units[i].ns;
+		*power = units[i].power;
+		if (strlen(units[i].name) == length && memcmp(units[i].name, name, length) == 0)
+			return true;
 	}
-	return 0;
+	return false;
 }
 
-/*
- * Each digit is multiplied by the nanoseconds that its place stands for, so the unit is
- * read first.
- */
 SfDurationStatus
 sf_duration_parse(const char *text, size_t length, int64_t *duration)
 {
-	const char *end = text + length;
-	const char *number_end = text;
-	const char *c = text;
-	int64_t		unit;
-	int64_t		whole = 0;
-	int64_t		place;
-	int64_t		rest = 0;
-	bool		below_ns = false;
+	const char *end = text;
+	const char *point = NULL;
+	int64_t		number = 0;
+	int			power;
 
-	while (number_end < end &&
-		   ((*number_end >= '0' && *number_end <= '9') || *number_end == '.'))
-		number_end++;
-	unit = unit_in_ns(number_end, end);
-	if (unit == 0 || number_end == text || *text == '.' || number_end[-1] == '.')
+	for (; end < text + length && ((*end >= '0' && *end <= '9') || *end == '.'); end++)
+	{
+		if (*end == '.' && point != NULL)
+			return SF_DURATION_BAD_SYNTAX;
+		if (*end == '.')
+			point = end;
+	}
+	if (end == text || point == text || point == end - 1 ||
+		!find_unit(end, (size_t) (text + length - end), &power))
 		return SF_DURATION_BAD_SYNTAX;
+	while (point && end[-1] == '0')
+		end--;
 
-	for (; c < number_end && *c != '.'; c++)
+	for (const char *c = text; c < end; c++)
 	{
-		if (whole > (INT64_MAX - 9) / 10)
-			return SF_DURATION_BAD_SYNTAX;
-		whole = whole * 10 + (*c - '0');
+		if (c == point)
+			continue;
+		if (number > (INT64_MAX - 9) / 10)
+			return point && c > point ? SF_DURATION_NOT_WHOLE : SF_DURATION_BAD_SYNTAX;
+		number = number * 10 + (*c - '0');
+		power -= point && c > point;
 	}
-	if (c < number_end)
-		c++;
-	for (place = unit; c < number_end; c++)
+	for (; power > 0 && number <= LONGEST_DURATION; power--)
+		number *= 10;
+	for (; power < 0; power++)
 	{
-		if (*c == '.')
-			return SF_DURATION_BAD_SYNTAX;
-		below_ns = below_ns || (place <= 1 && *c != '0');
-		place /= 10;
-		rest += place * (*c - '0');
+		if (number % 10 != 0)
+			return SF_DURATION_NOT_WHOLE;
+		number /= 10;
 	}
-	if (whole > (INT64_MAX - rest) / unit)
+	if (number > LONGEST_DURATION)
 		return SF_DURATION_BAD_SYNTAX;
-	whole = whole * unit + rest;
-	if (below_ns || whole % 1000 != 0)
-		return SF_DURATION_NOT_WHOLE;
-	*duration = whole / 1000;
+	*duration = number;
 	return SF_DURATION_OK;
 }
 

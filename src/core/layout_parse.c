@@ -8,7 +8,6 @@
  */
 #include "layout.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,27 +48,9 @@ typedef struct Draft
 	int			bits[KEY_COUNT];	/* for keys of bits; 0 if not given */
 } Draft;
 
-/* Has the compiler check the arguments of fail against its format, if it can. */
-#ifdef __GNUC__
-#define PRINTF_LIKE __attribute__((format(printf, 3, 4)))
-#else
-#define PRINTF_LIKE
-#endif
-
-static bool fail(Draft *draft, const char *at, const char *format,...) PRINTF_LIKE;
-
-/* Fill the error, for a place in the text.  Returns false, so that a caller can return it. */
-static bool
-fail(Draft *draft, const char *at, const char *format,...)
-{
-	va_list		arguments;
-
-	draft->error->position = (size_t) (at - draft->text) + 1;
-	va_start(arguments, format);
-	vsnprintf(draft->error->message, sizeof(draft->error->message), format, arguments);
-	va_end(arguments);
-	return false;
-}
+/* Fill the error, for a place in the text. */
+#define fail(draft, at, ...) \
+	sf_parse_fail((draft)->error, (size_t) ((at) - (draft)->text), __VA_ARGS__)
 
 /*
  * A part of the user's text, to be quoted in a message: its first 32 bytes.  Bytes

@@ -18,13 +18,13 @@ typedef struct SfParseError
 	char		message[160];
 } SfParseError;
 
-/* Fill an error at an offset, counted from 0.  Returns false, so that a caller can return it. */
-static inline bool
-sf_parse_fail(SfParseError *error, size_t offset, const char *message)
-{
-	error->position = offset + 1;
-	snprintf(error->message, sizeof(error->message), "%s", message);
-	return false;
-}
+/*
+ * Fill an error at an offset, counted from 0, with a message as printf() writes it.  The result is
+ * false, so that a caller can return it.
+ */
+#define sf_parse_fail(error, offset, ...) \
+	((error)->position = (offset) + 1, \
+	 (void) snprintf((error)->message, sizeof((error)->message), __VA_ARGS__), \
+	 false)
 
 #endif							/* SF_PARSE_ERROR_H */

@@ -27,20 +27,22 @@ compare_arguments(FunctionCallInfo fcinfo)
 	return sf_sno_compare(PG_GETARG_SNO(0), PG_GETARG_SNO(1));
 }
 
-#define COMPARISON(name, operator) \
+#define COMPARISON(name, condition) \
 	PG_FUNCTION_INFO_V1(name); \
 	Datum \
 	name(PG_FUNCTION_ARGS) \
 	{ \
-		PG_RETURN_BOOL(compare_arguments(fcinfo) operator 0); \
+		int			order = compare_arguments(fcinfo); \
+\
+		PG_RETURN_BOOL((condition)); \
 	}
 
-COMPARISON(sno_lt, <)
-COMPARISON(sno_le, <=)
-COMPARISON(sno_eq, ==)
-COMPARISON(sno_ne, !=)
-COMPARISON(sno_ge, >=)
-COMPARISON(sno_gt, >)
+COMPARISON(sno_lt, order < 0)
+COMPARISON(sno_le, order <= 0)
+COMPARISON(sno_eq, order == 0)
+COMPARISON(sno_ne, order != 0)
+COMPARISON(sno_ge, order >= 0)
+COMPARISON(sno_gt, order > 0)
 
 Datum
 sno_cmp(PG_FUNCTION_ARGS)

@@ -214,7 +214,7 @@ estimate_bounds(PlannerInfo *root, List *conditions, Node *bounded, List *argume
 	foreach(cell, conditions)
 	{
 		Node	   *condition = without_restrict_info(lfirst(cell));
-		bool		is_upper;
+		bool		is_upper = false;
 		double		alone;
 
 		if (!equal(bounded_by(condition, &is_upper), bounded))
