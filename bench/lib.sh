@@ -121,11 +121,8 @@ start_candidates() { # LINES OF CONFIGURATION
 }
 
 # The candidates: name|server|expression.  Besides PostgreSQL's own, and a function in PL/pgSQL as
-# Instagram has described it, the extensions of bench/peers that this installation of PostgreSQL
-# has.
+# Instagram has described it, pgEdge's extension.
 find_candidates() {
-	local name extension expression
-
 	candidates=(
 		"clock_timestamp()|default|clock_timestamp()"
 		"snowflake_nextval(), twitter|default|snowflake_nextval()"
@@ -137,11 +134,6 @@ find_candidates() {
 	)
 	[ -z "$(sql -c "SELECT to_regprocedure('pg_catalog.uuidv7()')")" ] || candidates+=("uuidv7()|default|uuidv7()")
 	candidates+=("PL/pgSQL, sequence and clock|default|of_sequence_and_clock()")
-	while IFS='|' read -r name extension expression; do
-		if [ "${name###}" = "$name" ] && sql -c "CREATE EXTENSION $extension" 2> /dev/null; then
-			candidates+=("$name|default|$expression")
-		fi
-	done < "$top/bench/peers"
 	if [ -n "${PGEDGE:-}" ]; then
 		start_pgedge
 		candidates+=("pgEdge snowflake.nextval()|pgedge|snowflake.nextval('cache1')")
