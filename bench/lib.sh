@@ -10,11 +10,25 @@ find_postgresql || die "no PostgreSQL found"
 results=${RESULTS:-$PWD/bench-results}
 
 # Build and install the extension, for servers to be started.
-prepare() {
+prepare() { # ARGUMENTS OF MAKE
 	copy_checkout
-	run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
+	run_make -j2 "$@" > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
 	install_extension
 	give_to_owner
+}
+
+# Run bench/NAME.pl, a TAP test that injects faults (bench/Faults.pm).  FAULTS is a regular expression: only faults whose
+# names match it are injected.  If it fails, the logs are kept.
+inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]
+	local name=$1 seconds=${2:?usage: bench/$1 SECONDS [SEED [FAULTS]]} seed=${3:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')} evidence
+
+	prepare COPT=-DUSE_ASSERT_CHECKING
+	say "bench/$name $seconds $seed ${4:-}"
+	if ! check REGRESS= ISOLATION= PROVE_FLAGS=-v PROVE_TESTS="bench/$name.pl :: $seconds $seed '${4:-}' ${*:5}"; then
+		evidence=$(mktemp -d "${TMPDIR:-/tmp}/snowflake-$name.XXXXXX")
+		cp -r "$work/tree/tmp_check"/{log,"$name"/*.{log,csv}} "$evidence" 2> /dev/null || true
+		die "The logs are in $evidence"
+	fi
 }
 
 # psql on the server that $server names
