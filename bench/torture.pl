@@ -11,9 +11,10 @@ use SnowflakeTest;
 use Test::More;
 use TestClock;
 
+# The WAL writer writes seldom, so that only a flush keeps a reservation.
 my $clock = TestClock->new;
 my $node = $clock->server('server', join "\n", "snowflake.max_wait = '60s'", 'fsync = on', 'restart_after_crash = on',
-	"max_wal_size = '256MB'", 'log_statement = none');
+	"max_wal_size = '256MB'", "wal_writer_delay = '10s'", 'log_statement = none');
 my $server = { name => 'server', clock => $clock, clock_off => 1, longest_pause => 0.5, node => $node };
 
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
