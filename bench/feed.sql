@@ -90,18 +90,23 @@ BEGIN
 	CALL snowflake_horizon(horizon);
 	last_read := (SELECT p.reached FROM poller p WHERE name = 'horizon');
 	rows := (SELECT array_agg(seq ORDER BY id) FROM events WHERE id >= last_read AND id < horizon);
-	RAISE NOTICE 'horizon % position % rows %', horizon, last_read, coalesce(cardinality(rows), 0);
+	RAISE NOTICE 'horizon % position % rows % machine ID %', horizon, last_read, coalesce(cardinality(rows), 0),
+		current_setting('snowflake.machine_id');
 	IF horizon <> last_read THEN
 		INSERT INTO poll VALUES ('horizon', DEFAULT, last_read, horizon, rows);
 		UPDATE poller p SET reached = greatest(last_read, horizon) WHERE name = 'horizon';
 	END IF;
 END $$;
 
--- Poll every 10 ms for some seconds, at least once.
+-- Poll every 10 ms for some seconds, at least once.  A poller has to use an index scan; the planner has no statistics
+-- of rows that were written just now.
 CREATE PROCEDURE poll(name text, seconds real) LANGUAGE plpgsql AS $$
 DECLARE
 	finish CONSTANT timestamptz := clock_timestamp() + make_interval(secs => seconds);
 BEGIN
+	SET enable_seqscan = off;
+	SET enable_bitmapscan = off;
+	SET max_parallel_workers_per_gather = 0;
 	LOOP
 		IF name = 'horizon' THEN
 			CALL poll_by_horizon();

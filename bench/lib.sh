@@ -10,11 +10,25 @@ find_postgresql || die "no PostgreSQL found"
 results=${RESULTS:-$PWD/bench-results}
 
 # Build and install the extension, for servers to be started.
-prepare() {
+prepare() { # ARGUMENTS OF MAKE
 	copy_checkout
-	run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
+	run_make -j2 "$@" > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
 	install_extension
 	give_to_owner
+}
+
+# Run bench/NAME.pl, a TAP test that injects faults (bench/Faults.pm).  FAULTS is a regular expression: only faults whose
+# names match it are injected.  If it fails, the logs are kept.
+inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]
+	local name=$1 seconds=${2:?usage: bench/$1 SECONDS [SEED [FAULTS]]} seed=${3:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')} evidence
+
+	prepare COPT=-DUSE_ASSERT_CHECKING
+	say "bench/$name $seconds $seed ${4:-}"
+	if ! check REGRESS= ISOLATION= PROVE_FLAGS=-v PROVE_TESTS="bench/$name.pl :: $seconds $seed '${4:-}' ${*:5}"; then
+		evidence=$(mktemp -d "${TMPDIR:-/tmp}/snowflake-$name.XXXXXX")
+		cp -r "$work/tree/tmp_check"/{log,"$name"/*.{log,csv}} "$evidence" 2> /dev/null || true
+		die "The logs are in $evidence"
+	fi
 }
 
 # psql on the server that $server names
@@ -121,11 +135,8 @@ start_candidates() { # LINES OF CONFIGURATION
 }
 
 # The candidates: name|server|expression.  Besides PostgreSQL's own, and a function in PL/pgSQL as
-# Instagram has described it, the extensions of bench/peers that this installation of PostgreSQL
-# has.
+# Instagram has described it, pgEdge's extension.
 find_candidates() {
-	local name extension expression
-
 	candidates=(
 		"clock_timestamp()|default|clock_timestamp()"
 		"snowflake_nextval(), twitter|default|snowflake_nextval()"
@@ -137,11 +148,6 @@ find_candidates() {
 	)
 	[ -z "$(sql -c "SELECT to_regprocedure('pg_catalog.uuidv7()')")" ] || candidates+=("uuidv7()|default|uuidv7()")
 	candidates+=("PL/pgSQL, sequence and clock|default|of_sequence_and_clock()")
-	while IFS='|' read -r name extension expression; do
-		if [ "${name###}" = "$name" ] && sql -c "CREATE EXTENSION $extension" 2> /dev/null; then
-			candidates+=("$name|default|$expression")
-		fi
-	done < "$top/bench/peers"
 	if [ -n "${PGEDGE:-}" ]; then
 		start_pgedge
 		candidates+=("pgEdge snowflake.nextval()|pgedge|snowflake.nextval('cache1')")
