@@ -1,24 +1,15 @@
 # Settings of a server: preloaded or not, when the machine ID is fixed, and settings
 # that are inconsistent, at start, at reload and at use.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
 
 # Not preloaded: decoders work, the generator's error says what to do.  (It works as well from 17
 # on, see 011_no_preload.)
-my $server = PostgreSQL::Test::Cluster->new('main');
-$server->init;
-$server->start;
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE app LOGIN');
+my $server = snowflake_server('main', { preload => '' });
+$server->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(1541815603606036480)'),
 	'378', 'decoders need no preload');
 my $needs_preload = major_version($server) < 17;

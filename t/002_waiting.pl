@@ -2,16 +2,9 @@
 # behind, and no ID is issued twice.
 #
 # The layout has two IDs in a tick of a second, so that waits are long enough to be observed.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $slow = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=1';
 my $server = snowflake_server('main', 'snowflake.machine_id = 1', 'snowflake.max_ahead = 0',

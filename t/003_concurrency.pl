@@ -6,16 +6,9 @@
 # is a swap of it.
 #
 # Then a client whose transactions are run by two sessions in turn, as behind a pooler.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $sessions = 64;
 my $statements = 16;

@@ -1,15 +1,8 @@
 # A set of IDs in a select list streams: the memory of the backend stays constant,
 # whatever their number.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 plan skip_all => 'needs /proc' unless -r '/proc/self/status';
 

@@ -2,24 +2,16 @@
 # the server are killed, or one backend is, the clock steps back, and the server
 # starts again.  Twenty times, or as many as SNOWFLAKE_TEST_SCALE leaves of them, but at least
 # four.  No ID that a client has seen is issued twice.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $crashes = scaled(20, 4);
 my $writers = 8;
 
 my $clock = TestClock->new;
-my $server = $clock->server('main', "snowflake.max_wait = '60s'\nrestart_after_crash = on");
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $server = snowflake_server('main', { clock => $clock }, 'snowflake.machine_id = 5', "snowflake.max_wait = '60s'", 'restart_after_crash = on');
 
 my @files;
 
@@ -61,7 +53,7 @@ for my $round (1 .. $crashes)
 		crash($server);
 		$_->{process}->finish for @running;
 		$clock->step(-rand(0.5));
-		$clock->start($server);
+		$server->start;
 	}
 }
 

@@ -2,17 +2,10 @@
 # crash; standing still; ten years ahead.  Callers wait, or get an error that names the cause, and
 # continue when the clock is correct again; no ID is issued twice, and the time of each is that of
 # the server's clock at that moment.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use IdLog;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $nextval = 'SELECT snowflake_nextval()';
@@ -21,7 +14,8 @@ my $hour = qr/can be issued in (?:59(?:\.\d)? min|1 h)\./;
 my $decade = 315_360_000;
 
 my $clock = TestClock->new;
-my $server = $clock->server('main', "snowflake.max_wait = '100ms'\nfsync = on\nwal_sync_method = fdatasync");
+my $server = snowflake_server('main', { clock => $clock }, 'snowflake.machine_id = 5', "snowflake.max_wait = '100ms'",
+	'fsync = on', 'wal_sync_method = fdatasync');
 my $ids = IdLog->new;
 $ids->make_tables($server);
 $ids->continues($server, 'a server issues IDs');
@@ -103,7 +97,7 @@ $ids->continues($server, 'the floor set back, it continues');
 # Also if the jump is before the first ID of a run, or while a session waits for another one
 # that writes the reservation.
 $server->stop;
-$clock->start($server);
+$server->start;
 $clock->step($decade);
 fails_with($server, $nextval, '55000', qr/has jumped forward/);
 $clock->step(-$decade);
@@ -157,7 +151,7 @@ $ids->continues($server, 'and the floor set back again');
 # An hour back while stopped.
 $server->stop;
 $clock->step(-3600);
-$clock->start($server);
+$server->start;
 fails_with($server, $nextval, '53400', $refused, $hour);
 $clock->step(3600);
 $ids->continues($server, 'after a restart under a clock an hour behind');
@@ -168,7 +162,7 @@ log_matches($server, 0, qr/LOG:  started to issue Snowflake IDs with machine ID 
 # any.
 $server->stop;
 $clock->step(-7200);
-$clock->start($server);
+$server->start;
 fails_with($server, $nextval, '53400', $refused);
 $clock->step(2 * 7200);
 $ids->continues($server, 'a clock that was behind is corrected');
@@ -183,7 +177,7 @@ $ids->record($session->query($ids->query(20000)));
 $clock->step(-3600);
 crash($server);
 $session->{run}->finish;
-$clock->start($server);
+$server->start;
 fails_with($server, $nextval, '53400', $refused, $hour);
 $clock->step(3600);
 $ids->continues($server, 'after a crash, and a clock an hour behind');
@@ -196,7 +190,7 @@ $ids->record($session->query($ids->query(20000)));
 crash($server);
 $session->{run}->finish;
 $clock->step($second - time);
-$clock->start($server);
+$server->start;
 $ids->continues($server, 'after a crash, and a clock that runs through the same second again');
 $clock->set(0);
 
@@ -212,7 +206,7 @@ for (1 .. 5)
 cmp_ok($issued, '<', 50000, 'a clock that stands still: not all of these IDs can be issued');
 fails_with($server, $nextval, '53400', $refused);
 crash($server);
-$clock->start($server);
+$server->start;
 fails_with($server, $nextval, '53400', $refused, qr/can be issued in (?:[4-9]\d\d(?:\.\d)? ms|1(?:\.\d)? s)\./);
 $clock->thaw;
 $ids->continues($server, 'when it runs again, it continues');

@@ -1,15 +1,8 @@
 # The durable state: created once for a server, by one of several transactions, kept over rollbacks and
 # crashes, lost, invalid, of another layout, without slots; and the remedies of an administrator.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
 my $server = snowflake_server('main', 'snowflake.machine_id = 5', 'snowflake.max_wait = 100ms');

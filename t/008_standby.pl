@@ -1,23 +1,17 @@
 # Standbys under a clock an hour behind: they issue no ID before promotion, and after it no ID of
 # a replicated row is issued again, also if the primary's clock was stepped back before its last
 # commits, if the standby was restarted before promotion, and if it crashed right after it.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use IdLog;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $nextval = 'SELECT snowflake_nextval()';
 
 my $clock = TestClock->new;
-my $primary = $clock->server('primary', "snowflake.max_wait = '100ms'", allows_streaming => 1);
+my $primary = snowflake_server('primary', { clock => $clock, init => [ allows_streaming => 1 ] },
+	'snowflake.machine_id = 5', "snowflake.max_wait = '100ms'");
 my $issued = IdLog->new;
 $issued->make_tables($primary);
 $issued->continues($primary, 'the primary issues IDs');
@@ -28,12 +22,9 @@ sub standby
 {
 	my ($name) = @_;
 	my $its_clock = TestClock->new;
-	my $standby = PostgreSQL::Test::Cluster->new($name);
 
 	$its_clock->set(-3600);
-	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-	$its_clock->start($standby);
-	return ($standby, $its_clock);
+	return (snowflake_server($name, { clock => $its_clock, backup => [ $primary, 'backup', has_streaming => 1 ] }), $its_clock);
 }
 
 my ($promoted, $promoted_clock) = standby('promoted');
@@ -57,14 +48,14 @@ IdLog->new->continues_above_recovered($promoted, $promoted_clock, 'a promoted st
 $promoted->stop;
 
 $restarted->stop;
-$restarted_clock->start($restarted);
+$restarted->start;
 $restarted->promote;
 IdLog->new->continues_above_recovered($restarted, $restarted_clock, 'a standby that was restarted and promoted');
 $restarted->stop;
 
 $crashed->promote;
 crash($crashed);
-$crashed_clock->start($crashed);
+$crashed->start;
 IdLog->new->continues_above_recovered($crashed, $crashed_clock, 'a promoted standby that crashed');
 $crashed->stop;
 

@@ -1,20 +1,13 @@
 # Recovery to a point in time, and a server that is started from a base backup,
 # under a clock an hour behind: no ID of a row that was recovered is issued again.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use IdLog;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
-my $primary = TestClock->new->server('primary', "snowflake.max_wait = '100ms'",
-	has_archiving => 1, allows_streaming => 1);
+my $primary = snowflake_server('primary', { init => [ has_archiving => 1, allows_streaming => 1 ] },
+	'snowflake.machine_id = 5', "snowflake.max_wait = '100ms'");
 my $issued = IdLog->new;
 $issued->make_tables($primary);
 $issued->continues($primary, 'a server issues IDs');
@@ -31,13 +24,10 @@ sub recovered
 {
 	my ($name, $greatest, %options) = @_;
 	my $clock = TestClock->new;
-	my $server = PostgreSQL::Test::Cluster->new($name);
 
 	$clock->set(-3600);
-	$server->init_from_backup($primary, 'backup', %options);
-	$server->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'")
-	  if $options{has_restoring};
-	$clock->start($server);
+	my $server = snowflake_server($name, { clock => $clock, backup => [ $primary, 'backup', %options ] },
+		$options{has_restoring} ? ("recovery_target_name = 'here'", "recovery_target_action = 'promote'") : ());
 	$server->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 	is($server->safe_psql('other', 'SELECT max(id) FROM items'), $greatest, "$name: what was recovered");
 	IdLog->new->continues_above_recovered($server, $clock, $name);

@@ -1,32 +1,22 @@
 # pg_rewind: a former primary is rewound to the server that was promoted, and later
 # becomes the primary again, under a clock an hour behind.  No ID of a row that it has
 # is issued again.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use IdLog;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $old_clock = TestClock->new;
-my $old = $old_clock->server('old', "snowflake.max_wait = '100ms'\nwal_log_hints = on\nwal_keep_size = '64MB'",
-	allows_streaming => 1);
+my $old = snowflake_server('old', { clock => $old_clock, init => [ allows_streaming => 1 ] },
+	'snowflake.machine_id = 5', "snowflake.max_wait = '100ms'", 'wal_log_hints = on', "wal_keep_size = '64MB'");
 my $issued = IdLog->new;
 $issued->make_tables($old);
 $issued->continues($old, 'the old primary issues IDs');
 $old->backup('backup');
 
 # Another machine ID: for a while both are primaries.
-my $new = PostgreSQL::Test::Cluster->new('new');
-$new->init_from_backup($old, 'backup', has_streaming => 1);
-$new->append_conf('postgresql.conf', 'snowflake.machine_id = 6');
-$new->start;
+my $new = snowflake_server('new', { backup => [ $old, 'backup', has_streaming => 1 ] }, 'snowflake.machine_id = 6');
 $old->wait_for_catchup($new);
 $new->promote;
 $new->safe_psql('postgres', 'CHECKPOINT');
@@ -51,7 +41,7 @@ close $file;
 $old->enable_streaming($new);
 $old->set_standby_mode;
 $old_clock->set(-3600);
-$old_clock->start($old);
+$old->start;
 $new->wait_for_catchup($old, 'replay', $new->lsn('write'));
 fails_with($old, 'SELECT snowflake_nextval()', '25006', qr/during recovery/);
 is($old->safe_psql('other', 'SELECT max(id) FROM items'), $new->safe_psql('other', 'SELECT max(id) FROM items'), 'it has what the new primary has');

@@ -1,25 +1,14 @@
 # Without the preload, PostgreSQL 17 and later: CREATE EXTENSION and one setting are enough,
 # with no restart.  Settings that need a restart are fixed at their first use; features that still
 # need the preload raise an error that says so.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
-my $server = PostgreSQL::Test::Cluster->new('main');
-plan skip_all => 'shared memory without the preload needs PostgreSQL 17' if major_version($server) < 17;
+plan skip_all => 'shared memory without the preload needs PostgreSQL 17' if major_version() < 17;
 
-$server->init;
-$server->append_conf('postgresql.conf', 'restart_after_crash = on');
-$server->start;
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $server = snowflake_server('main', { preload => '' }, 'restart_after_crash = on');
 fails_with($server, $nextval, '55000', qr/"snowflake\.machine_id" is not set/);
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.machine_id = 7; SELECT pg_reload_conf()');
 $server->poll_query_until('postgres', "SELECT current_setting('snowflake.machine_id', true) = '7'") or die;

@@ -1,20 +1,11 @@
 # Pushdown beyond one server and one session: conditions that postgres_fdw sends
 # to another server, a library that is loaded late, whose layout may change, and one beside Citus.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
-my $server = PostgreSQL::Test::Cluster->new('main');
-$server->init;
-$server->start;
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY)');
+my $server = snowflake_server('main', { preload => '' });
+$server->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY)');
 
 # Not preloaded: conditions are replaced from the first query of a session on, which loads the
 # library while it is planned, and from the first query after LOAD.
@@ -58,7 +49,7 @@ chomp(my $headers = `pg_config --includedir-server`);
 system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $citus, "$FindBin::RealBin/lib/citus.c");
 
 my $delete = "DELETE FROM orders WHERE snowflake_timestamp(id) < now()";
-my $beside = snowflake_server('beside', 'snowflake.machine_id = 1', "shared_preload_libraries = '$citus, snowflake'");
+my $beside = snowflake_server('beside', { preload => "$citus, snowflake" }, 'snowflake.machine_id = 1');
 $beside->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY, item text)');
 my ($status, $stdout, $stderr) = $beside->psql('postgres', $delete);
 is($stderr, '', 'Citus is given conditions on the ID');

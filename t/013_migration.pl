@@ -1,16 +1,9 @@
 # Existing tables: IDs for a million old rows, and a table that
 # becomes a partition, by the recipes that the documents print; and adopted tables
 # through dump and restore, with their retention.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $server = snowflake_server('server', "snowflake.machine_id = 3", "timezone = 'UTC'");
 

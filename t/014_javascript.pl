@@ -1,15 +1,8 @@
 # The layout "javascript" in a JavaScript engine: IDs go through JSON as numbers,
 # and come back unchanged.  IDs of the layout "twitter" do not.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my ($node) = grep { -x } map { ("$_/node", "$_/nodejs") } split /:/, $ENV{PATH};
 plan skip_all => 'no node, the JavaScript engine' unless $node;

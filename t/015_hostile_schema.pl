@@ -1,21 +1,11 @@
 # CREATE EXTENSION by a superuser into a schema in which another user has laid traps: functions
 # and operators of the names that the scripts use, which would match some call better than those
 # of pg_catalog do.  No object of the extensions may use one.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
-my $server = PostgreSQL::Test::Cluster->new('main');
-$server->init;
-$server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.machine_id = 1\nfsync = off\nmax_locks_per_transaction = 1024\n");
-$server->start;
+my $server = snowflake_server('main', { extension => 0 }, 'snowflake.machine_id = 1', 'max_locks_per_transaction = 1024');
 
 my @scripts = map { slurp_file($_) } glob("$FindBin::RealBin/../snowflake*--*.sql");
 my %called = map { lc $_ => 1 } map { /\b([a-z_0-9]+)\s*\(/gi } @scripts;

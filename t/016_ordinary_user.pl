@@ -1,17 +1,9 @@
 # A role without any privilege can use up IDs as fast as the layout has them, and cannot harm others
 # in any other way: it cannot change a setting for them, keep them from being issued IDs in turn, or
 # cause an ID to be issued twice by how it sets up, ends or loses its sessions.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 # 256 IDs in each 10 ms, shared by all.
 my $server = snowflake_server('main', 'snowflake.machine_id = 1', "snowflake.layout = 'sonyflake'", "log_min_messages = warning");

@@ -1,30 +1,12 @@
 # The horizon, on servers that restart, crash and fail over: a reader that reads up to it reads
 # every row once.  Prepared transactions, several databases, standbys, and sessions that end in any
 # way.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
-my $server = PostgreSQL::Test::Cluster->new('main');
-
-$server->init(allows_streaming => 1);
-$server->append_conf('postgresql.conf', <<'TEXT');
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-fsync = off
-max_prepared_transactions = 2
-max_connections = 20
-max_worker_processes = 4
-TEXT
-$server->start;
+my $server = snowflake_server('main', { extension => 0, init => [ allows_streaming => 1 ] },
+	'snowflake.machine_id = 5', 'max_prepared_transactions = 2', 'max_connections = 20', 'max_worker_processes = 4');
 $server->safe_psql('postgres', 'CREATE DATABASE other');
 
 for my $database ('postgres', 'other')
@@ -213,9 +195,7 @@ reads('back', 'with the position that the hint names no row is missed');
 # A standby has no horizon; a reader there uses that of the primary, when it has replayed the WAL
 # that the primary had written.
 $server->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($server, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = snowflake_server('standby', { backup => [ $server, 'backup', has_streaming => 1 ] });
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'on a standby nothing holds a horizon back');
 fails_with($standby, 'CALL snowflake_horizon(NULL)', '55000', qr/cannot execute snowflake_horizon\(\) during recovery/, qr/HINT:  Call it on the primary, then call pg_current_wal_insert_lsn\(\) there/);
 insert("s$_") for 1 .. 3;

@@ -1,15 +1,8 @@
 # Random queries by the time of an ID (test/pushdown) have the same rows with pushdown as without:
 # 500, or as many as SNOWFLAKE_QUERIES says, from SNOWFLAKE_SEED.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $count = $ENV{SNOWFLAKE_QUERIES} || 500;
 my $seed = $ENV{SNOWFLAKE_SEED} || 1;

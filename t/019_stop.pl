@@ -1,21 +1,14 @@
 # A session that is terminated returns the reservation: after a stop of the server the next ID needs
 # no wait.  And no ID is issued twice if sessions are terminated while others issue IDs, and the
 # server crashes or is stopped then.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $clock = TestClock->new;
-my $server = $clock->server('main', "snowflake.max_wait = '50ms'\nsnowflake.max_ahead = '10ms'\nsnowflake.sequence_range = '0-255'");
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $server = snowflake_server('main', { clock => $clock },
+	'snowflake.machine_id = 5', "snowflake.max_wait = '50ms'", "snowflake.max_ahead = '10ms'", "snowflake.sequence_range = '0-255'");
 $clock->step(2);    # the time that CREATE EXTENSION or the start has reserved has passed
 
 # While the clock stands still, a call succeeds only if the next ID is at most max_ahead ahead of it.
@@ -25,7 +18,7 @@ my $before = $session->query('SELECT snowflake_nextval()');
 $session->query(q{SELECT sno_nextval()});
 $server->stop('fast');
 $session->{run}->finish;
-$clock->start($server);
+$server->start;
 my ($status, $after, $error) = $server->psql('postgres', 'SELECT snowflake_nextval()');
 is($error, '', 'the next ID after a stop needs no wait');
 cmp_ok($after, '>', $before, 'and is above those from before');
@@ -40,7 +33,7 @@ $clock->freeze($now + 10);
 $before = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
 $server->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'}) or die;
 $server->stop('fast');
-$clock->start($server);
+$server->start;
 fails_with($server, 'SELECT snowflake_nextval()', '53400');
 
 # The returned time is reserved again before an ID is issued, and a crash leaves that reservation.
@@ -59,7 +52,7 @@ $before = $server->safe_psql('postgres', 'SELECT snowflake_nextval()');
 cmp_ok($server->safe_psql('postgres', $durable), '>=', $reserved, 'and the next caller reserves it again');
 $session->{run}->finish;
 crash($server);
-$clock->start($server);
+$server->start;
 fails_with($server, 'SELECT snowflake_nextval()', '53400');
 $clock->freeze($now + 21.11);
 cmp_ok($server->safe_psql('postgres', 'SELECT snowflake_nextval()'), '>', $before, 'so that a crash repeats nothing');
@@ -95,7 +88,7 @@ for my $round (1 .. 4)
 	else              { $server->stop('fast'); }
 	$_->finish for splice @running;
 	$clock->step(-rand(0.3));
-	$clock->start($server);
+	$server->start;
 }
 system_or_bail('sed', '-i', '-E', '/^[0-9]{19}$/!d', grep { -e } @files);
 my $last = none_is_issued_twice(4 * 10 * 1000, 'sessions that were terminated', grep { -e } @files);

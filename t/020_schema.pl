@@ -2,21 +2,11 @@
 # documentation, with the name of the schema before that of each function, run by a role without
 # privileges; dump and restore, and logical replication.  (With the schema in the search_path:
 # script/test regress.)
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
-my $server = PostgreSQL::Test::Cluster->new('main');
-$server->init(allows_streaming => 'logical');
-$server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.machine_id = 3\nfsync = off\ntimezone = 'UTC'\n");
-$server->start;
+my $server = snowflake_server('main', { extension => 0, init => [ allows_streaming => 'logical' ] }, 'snowflake.machine_id = 3', "timezone = 'UTC'");
 
 # The schema as docs/install.md says.
 sub create_extension

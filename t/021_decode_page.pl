@@ -1,16 +1,9 @@
 # The arithmetic of docs/decode.html, compared with the extension: fields, times, boundaries and
 # texts of random IDs in presets and other layouts, IDs of random times, and the errors of
 # definitions.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my ($node) = grep { -x } map { ("$_/node", "$_/nodejs") } split /:/, $ENV{PATH};
 plan skip_all => 'no node, the JavaScript engine' unless $node;

@@ -1,27 +1,15 @@
 # A session that is terminated because the server is being stopped returns what is reserved
 # (019_stop.pl); here: without holding up others, and without being held up itself.  Any other
 # session that is terminated returns nothing.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $clock = TestClock->new;
-my $server = $clock->server('main', <<'CONF');
-snowflake.layout = 'epoch=2024-01-01 tick=1s timestamp=32 machine=8 sequence=20'
-snowflake.max_wait = '50ms'
-snowflake.max_ahead = '10ms'
-wal_level = logical
-max_wal_senders = 2
-CONF
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $server = snowflake_server('main', { clock => $clock },
+	'snowflake.machine_id = 5', "snowflake.layout = 'epoch=2024-01-01 tick=1s timestamp=32 machine=8 sequence=20'",
+	"snowflake.max_wait = '50ms'", "snowflake.max_ahead = '10ms'", 'wal_level = logical', 'max_wal_senders = 2');
 $server->safe_psql('postgres', 'CREATE DATABASE other');
 $clock->step(10);    # what CREATE EXTENSION has reserved has passed
 
@@ -97,7 +85,7 @@ my @children = children(postmaster($server));
 $server->kill9;
 wait_until(sub { !grep { kill 0, $_ } @children });
 $session->{run}->finish;
-$clock->start($server);
+$server->start;
 is($server->safe_psql('postgres', $durable), $reserved, 'a session whose postmaster has died returns nothing');
 $server->stop;
 

@@ -1,27 +1,15 @@
 # A disk on which each flush of WAL takes long: IDs are issued, with few flushes; calls that wait for
 # the process that flushes can be interrupted, and end after snowflake.max_wait.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 use Time::HiRes qw(time);
 
 my $clock = TestClock->new;
-my $server = $clock->server('main', <<'CONF');
-snowflake.max_wait = '100s'
-fsync = on
-wal_sync_method = fdatasync
-autovacuum = off
-CONF
-$server->safe_psql('postgres', q{CREATE EXTENSION snowflake;
-	CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)});
+my $server = snowflake_server('main', { clock => $clock },
+	'snowflake.machine_id = 5', "snowflake.max_wait = '100s'", 'fsync = on', 'wal_sync_method = fdatasync', 'autovacuum = off');
+$server->safe_psql('postgres', 'CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)');
 
 my $nextval = 'SELECT snowflake_nextval()';
 my $writes = q{SELECT reservation_writes FROM pg_stat_snowflake WHERE generator = 'bigint'};
@@ -109,7 +97,7 @@ my $floor = $server->safe_psql('postgres', q{SELECT sno_nextval() IS NULL;
 	SELECT :'floor'}) =~ s/.*\n//sr;
 crash($server);
 $clock->step(-20);
-$clock->start($server);
+$server->start;
 (undef, my $sno) = $server->psql('postgres', "SET snowflake.max_wait = '100ms'; SELECT sno_timestamp(sno_nextval()) >= '$floor'");
 isnt($sno, 'f', 'a floor of type sno survives a crash');
 $clock->set(0);

@@ -1,21 +1,12 @@
 # Without the preload, PostgreSQL 17 and later: the settings of the server's configuration apply,
 # and not those of a session: of its client, its role or its database.  PostgreSQL accepts any value
 # of these before the library is loaded, and then rejects it in favor of the built-in default.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use TestClock;
-use Test::More;
 
-my $server = PostgreSQL::Test::Cluster->new('main');
-plan skip_all => 'shared memory without the preload needs PostgreSQL 17' if major_version($server) < 17;
+plan skip_all => 'shared memory without the preload needs PostgreSQL 17' if major_version() < 17;
 
 # Of each setting: the value of the server, which is not the default, and another one.
 my %settings = (
@@ -40,12 +31,9 @@ sub each_setting
 }
 
 my $clock = TestClock->new;
-$server->init(allows_streaming => 1);
-$server->append_conf('postgresql.conf', join '', map { "snowflake.$_ = '$settings{$_}[0]'\n" } @names);
-$server->append_conf('postgresql.conf', "restart_after_crash = on\nfsync = off\n");
-$clock->start($server);
+my $server = snowflake_server('main', { preload => '', clock => $clock, init => [ allows_streaming => 1 ] },
+	'restart_after_crash = on', map { "snowflake.$_ = '$settings{$_}[0]'" } @names);
 $server->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION snowflake;
 CREATE ROLE app LOGIN;
 CREATE ROLE replicator LOGIN REPLICATION;
 GRANT CREATE ON SCHEMA public TO app;
@@ -127,7 +115,7 @@ for my $source (@sources)
 	$server->safe_psql('postgres', $source->{superuser}) if $source->{superuser};
 	for my $event ('start', 'crash')
 	{
-		if ($event eq 'start') { $clock->under(sub { $server->restart }) }
+		if ($event eq 'start') { $server->restart }
 		else { crash_backend() }
 		my ($ended, $output, $errors) = as_app($source, $facts);
 		ok($ended, "$source->{name}, after a $event: a session with settings of its own is issued IDs") or diag($errors);
@@ -142,7 +130,7 @@ for my $name (grep { !/registry|max_clock_step/ } @names)
 {
 	for my $event ('start', 'crash')
 	{
-		if ($event eq 'start') { $clock->under(sub { $server->restart }) }
+		if ($event eq 'start') { $server->restart }
 		else { crash_backend() }
 		my (undef, $output, $errors) = as_app({ pgoptions => "-c snowflake.$name=$settings{$name}[1]" }, $facts);
 		is($output, $configured, "snowflake.$name alone, after a $event") or diag($errors);
@@ -152,7 +140,7 @@ for my $name (grep { !/registry|max_clock_step/ } @names)
 
 # A registry: a session cannot do without it.
 $server->append_conf('postgresql.conf', "snowflake.registry = 'host=nowhere'");
-$clock->under(sub { $server->restart });
+$server->restart;
 for my $source ({ pgoptions => '-c snowflake.registry=' }, { before => "SET snowflake.registry = '';" })
 {
 	my ($ended, undef, $errors) = as_app($source, 'SELECT snowflake_nextval()');
@@ -164,7 +152,7 @@ $server->append_conf('postgresql.conf', "snowflake.registry = ''");
 # A reload changes what others do, also if a session has not seen it: it has begun its statement
 # before the reload, and attaches to the shared memory afterwards.
 $server->append_conf('postgresql.conf', "snowflake.max_ahead = '1min'");
-$clock->under(sub { $server->restart });
+$server->restart;
 my $ahead = $configured =~ s/ahead false/ahead true/r;
 my $lock = $server->background_psql('clean');
 $lock->query_safe('SELECT pg_advisory_lock(1)');
@@ -191,14 +179,10 @@ $late->quit;
 # settings of its own.
 my @files;
 my @sessions;
-my @servers = map { PostgreSQL::Test::Cluster->new($_) } 'low', 'high';
+my @servers = map { snowflake_server("range$_", { preload => '' }, 'snowflake.machine_id = 3', "snowflake.sequence_range = '$_'") } '0-100', '101-4095';
 for my $one (@servers)
 {
-	my $range = $one == $servers[0] ? '0-100' : '101-4095';
-	$one->init;
-	$one->append_conf('postgresql.conf', "snowflake.machine_id = 3\nsnowflake.sequence_range = '$range'\nfsync = off");
-	$one->start;
-	$one->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE app LOGIN');
+	$one->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 	$one->restart;
 	local $ENV{PGOPTIONS} = '-c snowflake.sequence_range=5-6';
 	$one->safe_psql('postgres', 'SELECT snowflake_nextval()', extra_params => [ '-U', 'app' ]);
@@ -213,7 +197,7 @@ none_is_issued_twice(400000, 'two servers with one machine ID', @files);
 $_->stop for @servers;
 
 # The clock: the session that was the first, and others, refuse a jump that the server refuses.
-$clock->under(sub { $server->restart });
+$server->restart;
 {
 	local $ENV{PGOPTIONS} = '-c snowflake.max_clock_step=0';
 	my $session = $server->background_psql('postgres', on_error_stop => 0, extra_params => [ '-U', 'app' ]);
@@ -227,9 +211,7 @@ $clock->set(0);
 
 # A standby, on which IDs are decoded.
 $server->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($server, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = snowflake_server('standby', { backup => [ $server, 'backup', has_streaming => 1 ] });
 my $decode = "SELECT snowflake_timestamp(1) = snowflake_timestamp(1, 'discord')";
 {
 	local $ENV{PGOPTIONS} = $options;
@@ -259,7 +241,7 @@ $server->reload;
 ok(wait_until(sub { others() eq $ahead }), 'and another one publishes the next reload');
 
 # Many sessions that use the extension first start several workers, of which one remains.
-$clock->under(sub { $server->restart });
+$server->restart;
 my @outputs;
 @sessions = map { IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('clean'), '-c', 'SELECT snowflake_machine_id(snowflake_nextval())' ], '>', \$outputs[$_]) } 0 .. 29;
 is(scalar(grep { $_->finish } @sessions), 30, 'many first sessions are issued IDs');
@@ -268,7 +250,7 @@ $server->poll_query_until('clean', "SELECT count(*) = 1 $worker");
 
 # The machine ID of a reload that the worker has not published yet is waited for.
 $server->append_conf('postgresql.conf', 'snowflake.machine_id = -1');
-$clock->under(sub { $server->restart });
+$server->restart;
 fails_with($server, 'SELECT snowflake_nextval()', '55000', qr/"snowflake\.machine_id" is not set/);
 $first = $server->safe_psql('clean', "SELECT pid $worker");
 $server->append_conf('postgresql.conf', 'snowflake.machine_id = 12');
@@ -283,7 +265,7 @@ is($number, "12\n", 'and is issued IDs with the new machine ID');
 
 # The worker cannot start.
 $server->append_conf('postgresql.conf', 'max_worker_processes = 0');
-$clock->under(sub { $server->restart });
+$server->restart;
 for my $statement ('SELECT snowflake_nextval()', 'SELECT snowflake_timestamp(1)')
 {
 	fails_with($server, "SET snowflake.max_wait = 0; $statement", '55000', qr/the snowflake settings worker could not be started/,
@@ -293,7 +275,7 @@ fails_with($server, "SET snowflake.max_wait = -1; SET statement_timeout = '100ms
 
 # A malformed value in the file is an error, also in a session with another one.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\nsnowflake.layout = 'discordia'");
-$clock->under(sub { $server->restart });
+$server->restart;
 fails_with($server, 'SELECT snowflake_timestamp(1)', '22023', qr/invalid value for parameter "snowflake\.layout": "discordia"/);
 my (undef, undef, $malformed) = as_app($pgoptions, 'SELECT snowflake_timestamp(1)');
 like($malformed, qr/ERROR:  the snowflake settings worker could not be started\nDETAIL:  The worker has ended before/, 'not only where the value is');

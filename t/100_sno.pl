@@ -1,22 +1,14 @@
 # IDs of type sno when the clock steps back: the generator continues at once, in the other
 # phase, and no ID is issued twice, over second steps, crashes, promotions and among 64
 # sessions.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $clock = TestClock->new;
-my $server = $clock->server('main', "snowflake.max_wait = 0\nsnowflake.sno_partition = 77\nmax_connections = 100",
-	allows_streaming => 1);
-$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $server = snowflake_server('main', { clock => $clock, init => [ allows_streaming => 1 ] },
+	'snowflake.max_wait = 0', 'snowflake.sno_partition = 77', 'max_connections = 100');
 $server->backup('copy');
 
 my %seen;
@@ -53,7 +45,7 @@ is(snapshot('partition, sequence_min, sequence_max, wall_safe IS NULL, drifts'),
 
 # The reservation from before a crash, a second, does not count as a step back: callers wait.
 crash($server);
-$clock->start($server);
+$server->start;
 refuses('within what was reserved before a crash');
 is(snapshot('drifts'), '0', 'and that is no change of phase');
 $clock->set(2);
@@ -79,7 +71,7 @@ is(snapshot('drifts'), '2', 'is the second change of phase');
 # A crash keeps the phase and the used positions.
 crash($server);
 $clock->set(505);
-$clock->start($server);
+$server->start;
 issues($server, 'f', 'after a crash');
 $clock->set(300);
 refuses('a step back into what was used in both phases before the crash');
@@ -90,23 +82,22 @@ $clock->set(1000);
 issues($server, 'f', 'later');
 $server->stop;
 $clock->set(800);
-$clock->start($server);
+$server->start;
 issues($server, 't', 'the clock was set back while the server was down');
 crash($server);
 $clock->set(650);
-$clock->start($server);
+$server->start;
 refuses('and once more, over a crash');
 $clock->set(1100);
 issues($server, 't', 'until it is past both');
 
 # A clock that is wrong when a server starts, and then corrected, is trusted.
 my $its_clock = TestClock->new;
-my $wrong = $its_clock->server('wrong', 'snowflake.max_wait = 0');
-$wrong->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $wrong = snowflake_server('wrong', { clock => $its_clock }, 'snowflake.machine_id = 5', 'snowflake.max_wait = 0');
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 'f', 'a server with the right clock');
 $wrong->stop;
 $its_clock->set(-7200);
-$its_clock->start($wrong);
+$wrong->start;
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'that starts with a clock two hours behind');
 $its_clock->set(2);
 is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'continues when it is corrected');
@@ -116,14 +107,14 @@ is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'c
 $wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
 fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);
 $wrong->stop;
-$its_clock->start($wrong);
+$wrong->start;
 fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);
 $wrong->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
 $its_clock->step(2);
 is($wrong->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(10, 0)'), '10', 'moved back, it continues');
 $wrong->stop;
 $its_clock->set(3461327260 - time);
-$its_clock->start($wrong);
+$wrong->start;
 fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/reached the last timestamp of type sno/, qr/HINT:  Check the clock/);
 $wrong->stop;
 
@@ -131,20 +122,20 @@ $wrong->stop;
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 hour')");
 refuses('a floor that is ahead of the clock');
 crash($server);
-$clock->start($server);
+$server->start;
 refuses('and over a crash');
 $server->stop;
 $clock->set(1100);
-$clock->start($server);
+$server->start;
 refuses('and before it, with the other phase free');
 $clock->set(1200 + 3610);
 issues($server, 't', 'until the clock is there');
 $server->stop;
-$clock->start($server);
+$server->start;
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
 refuses('a floor that was set before the first ID');
 $server->stop;
-$clock->start($server);
+$server->start;
 $server->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '10 s'; SELECT sno_tick_tock(sno_nextval())"), 't', 'and set back before the first ID');
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
@@ -152,9 +143,7 @@ $clock->set(1200 + 4300);
 issues($server, 't', 'until it is reached');
 
 # A standby that is promoted continues from the same state.
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($server, 'copy', has_streaming => 1);
-$clock->start($standby);
+my $standby = snowflake_server('standby', { clock => $clock, backup => [ $server, 'copy', has_streaming => 1 ] });
 $server->wait_for_catchup($standby);
 fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
 fails_with($standby, 'SELECT sno_at(now(), 0)', '25006', qr/sno_at\(\)/);
@@ -168,8 +157,7 @@ isnt($status, 0, 'has a record of what was used in both phases');
 $standby->stop;
 
 # Many sessions while the clock steps, and crashes.
-my $busy = $clock->server('busy', "snowflake.max_wait = -1\nmax_connections = 100\nsnowflake.sno_partition = 77");
-$busy->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+my $busy = snowflake_server('busy', { clock => $clock }, 'snowflake.max_wait = -1', 'max_connections = 100', 'snowflake.sno_partition = 77');
 my @files;
 for my $round (1 .. 4)
 {
@@ -188,7 +176,7 @@ for my $round (1 .. 4)
 	crash($busy);
 	$_->finish for @running;
 	$clock->step(-rand(1)) if $round % 2;
-	$clock->start($busy);
+	$busy->start;
 }
 my $list = "$scratch/snos.all";
 system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");

@@ -1,21 +1,11 @@
 # The registry of machine IDs under load: leases of one machine ID that different servers hold never
 # overlap, while 40 sessions claim, renew, release and vanish, with clocks that are off; and the
 # effects of concurrent transactions on each other.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
-my $registry = PostgreSQL::Test::Cluster->new('registry');
-$registry->init;
-$registry->append_conf('postgresql.conf', "max_connections = 60\n");
-$registry->start;
+my $registry = snowflake_server('registry', { preload => '', extension => 0 }, 'max_connections = 60');
 $registry->safe_psql('postgres', 'CREATE DATABASE busy');
 $registry->safe_psql('busy', 'CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.declare_first()');
 

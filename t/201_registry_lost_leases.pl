@@ -1,25 +1,17 @@
 # A registry that has lost leases which it had granted, since a standby was promoted, a point in
 # time recovered, a dump restored, files were put back, or the registry was made again: all holders
 # of leases renew them, a newcomer has to wait, and no two leases of a machine ID overlap.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use LeaseLog;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 # Of all servers.
 my $clock = TestClock->new;
 
-my $one = PostgreSQL::Test::Cluster->new('one');
-$one->init(allows_streaming => 1, has_archiving => 1);
-$clock->start($one);
+my %of_registry = (preload => '', extension => 0, clock => $clock);
+my $one = snowflake_server('one', { %of_registry, init => [ allows_streaming => 1, has_archiving => 1 ] });
 $one->safe_psql('postgres', "CREATE DATABASE $_") for 'registry', 'plain';
 
 # Without a superuser; and the schema public may be dropped.
@@ -83,23 +75,17 @@ my $plain = LeaseLog->new($one, 'plain');
 
 grant_first($_) for $registry, $plain;
 $one->backup('backup');
-my $promoted = PostgreSQL::Test::Cluster->new('promoted');
-$promoted->init_from_backup($one, 'backup', has_streaming => 1);
 # Its timeline is not for the archive that another server recovers from.
-$promoted->append_conf('postgresql.conf', 'archive_mode = off');
-$clock->start($promoted);
+my $promoted = snowflake_server('promoted', { clock => $clock, backup => [ $one, 'backup', has_streaming => 1 ] }, 'archive_mode = off');
 $one->wait_for_catchup($promoted);
 $promoted->stop;
 
-my $recovered = PostgreSQL::Test::Cluster->new('recovered');
-$recovered->init_from_backup($one, 'backup', has_restoring => 1, standby => 0);
-$recovered->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'");
+my $recovered = snowflake_server('recovered', { clock => $clock, backup => [ $one, 'backup', has_restoring => 1, standby => 0 ], start => 0 },
+	"recovery_target_name = 'here'", "recovery_target_action = 'promote'");
 $one->safe_psql('postgres', "SELECT pg_create_restore_point('here')");
 
 # With a system identifier of its own.
-my $restored = PostgreSQL::Test::Cluster->new('restored');
-$restored->init(extra => ['--no-instructions']);
-$clock->start($restored);
+my $restored = snowflake_server('restored', { %of_registry, init => [ extra => ['--no-instructions'] ] });
 $restored->safe_psql('postgres', 'CREATE ROLE owner');
 for ('registry', 'plain')
 {
@@ -113,7 +99,7 @@ for ('registry', 'plain')
 my $copy = $one->data_dir . '.copy';
 $one->stop;
 system_or_bail('cp', '-a', $one->data_dir, $copy);
-$clock->start($one);
+$one->start;
 
 grant_more($_) for $registry, $plain;
 archive_wal($one);
@@ -131,14 +117,14 @@ only_renews($lossy[1], 'restored from a dump, no extension');
 
 # Also before the first checkpoint, which writes the timeline to the control file.  In 19 a
 # promotion waits for the checkpointer, so the checkpoint cannot be prevented there.
-$clock->start($promoted);
+$promoted->start;
 my $checkpointer = $promoted->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'});
 kill 'STOP', $checkpointer if major_version($promoted) < 19;
 $promoted->promote;
 only_renews($lossy[2], 'promoted');
 kill 'CONT', $checkpointer;
 
-$clock->start($recovered);
+$recovered->start;
 $recovered->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 only_renews($lossy[3], 'recovered to a point in time');
 
@@ -152,7 +138,7 @@ is($restored->psql('again', 'SELECT snowflake_registry.declare_first()'), 3, 'wh
 # Only a holder's lease number, or an administrator, shows that files were put back.
 system_or_bail('rm', '-r', $one->data_dir);
 system_or_bail('mv', $copy, $one->data_dir);
-$clock->start($one);
+$one->start;
 only_renews($lossy[4], 'files put back', 'moved');
 $one->safe_psql('plain', 'SELECT snowflake_registry.start_grace_period()');
 only_renews($lossy[5], 'files put back, grace period by hand');

@@ -2,17 +2,10 @@
 # repeat IDs: a data directory is copied, a standby is promoted beside its old primary, clocks are
 # an hour wrong, a machine ID goes from server to server, the registry is away.  Sessions on all
 # servers issue IDs of both kinds meanwhile, and every ID is compared with all others.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $fleet = Fleet->new;
@@ -54,9 +47,7 @@ isnt($fleet->machine_id($first), $fleet->machine_id($copy), 'with another machin
 
 # A standby is promoted, and the primary continues to run.
 $first->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($first, 'backup', has_streaming => 1);
-$standby->start;
+my $standby = snowflake_server('standby', { backup => [ $first, 'backup', has_streaming => 1 ] });
 is($fleet->leased($standby, 'machine_id, registry_state'), '|standby', 'a standby leases nothing');
 fails_with($standby, 'SELECT snowflake_nextval()', '25006', qr/during recovery/);
 $standby->promote;
@@ -112,6 +103,7 @@ $fleet->begins_to_issue($other, 'until its clock is past what the first has used
 $early->set(-600);
 ok(!$fleet->issues($other), 'and when that is set back, it issues nothing');
 $other->stop;
+$one->{clock} = undef;    # the right time
 $one->start;
 $fleet->wait_for_state($one, 'refused');
 is($registry->safe_psql('postgres', "SELECT state, lease_until > now() + interval '9 minutes' FROM snowflake_registry.machines WHERE machine_id = $number"),
@@ -124,7 +116,7 @@ $fleet->begins_to_issue($other, 'a server ten minutes behind has another machine
 crash($other);
 $one = roamer('late', $late);
 $fleet->begins_to_issue($one, 'when its lease has ended, one ten minutes ahead has it');
-$early->start($other);
+$other->start;
 $fleet->wait_for_state($other, 'refused');
 ok(!$fleet->issues($other), 'and not the first any more');
 $_->stop for $one, $other;

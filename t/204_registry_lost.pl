@@ -1,18 +1,11 @@
 # The registry loses leases: it is restored from a backup, on a new timeline and as files that
 # are put back; it fails over to a standby that has not received all.  Servers that hold a lease
 # keep it, new ones wait for the end of the grace period, and no ID is issued twice.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::RecursiveCopy;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 # One clock for all servers, so that leases last as long as this test requires, even on a slow
@@ -119,7 +112,7 @@ lose('grace period by hand', sub {
 $registry->backup('standby');
 $promoted->init_from_backup($registry, 'standby', has_streaming => 1);
 $promoted->append_conf('postgresql.conf', 'port = ' . $promoted->port);
-$fleet->start($promoted);
+$promoted->start;
 $registry->wait_for_catchup($promoted);
 $promoted->append_conf('postgresql.conf', "primary_conninfo = ''");
 $promoted->reload;

@@ -1,17 +1,10 @@
 # Machine IDs pass from server to server all the time, while sessions issue all the IDs that the
 # layout has: an ID that is issued with a machine ID that was released before, or with a new one
 # and a previous position, is likely to be issued by another server, too.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;

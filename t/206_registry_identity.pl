@@ -1,16 +1,9 @@
 # A server leases from one registry until an administrator accepts another one: if some servers
 # leased from one and some from another, two could have the same machine ID.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
 my $fleet = Fleet->new;
@@ -80,10 +73,7 @@ $first->start;
 $fleet->wait_for_state($first, 'refused');
 ok(!$fleet->issues($first), 'it is refused after a crash');
 $second->backup('backup');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($second, 'backup', has_streaming => 1);
-$standby->append_conf('postgresql.conf', at($registry, 'other'));
-$standby->start;
+my $standby = snowflake_server('standby', { backup => [ $second, 'backup', has_streaming => 1 ] }, at($registry, 'other'));
 fails_with($standby, 'SELECT snowflake_accept_registry()', '25006', qr/during recovery/);
 $standby->promote;
 $fleet->wait_for_state($standby, 'refused');
@@ -97,15 +87,9 @@ move($first, $registry, 'postgres');
 $fleet->begins_to_issue($first, 'a server that leases from its registry again issues IDs');
 
 # A standby that has replayed the first lease from WAL alone, and not from a base backup.
-my $primary = PostgreSQL::Test::Cluster->new('primary');
-$primary->init(allows_streaming => 1);
-$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'\nsnowflake.max_wait = '5s'");
-$primary->start;
+my $primary = snowflake_server('primary', { extension => 0, init => [ allows_streaming => 1 ] }, "snowflake.max_wait = '5s'");
 $primary->backup('backup');
-my $replica = PostgreSQL::Test::Cluster->new('replica');
-$replica->init_from_backup($primary, 'backup', has_streaming => 1);
-$replica->append_conf('postgresql.conf', at($registry, 'other'));
-$replica->start;
+my $replica = snowflake_server('replica', { backup => [ $primary, 'backup', has_streaming => 1 ] }, at($registry, 'other'));
 move($primary, $registry, 'postgres');
 $primary->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $fleet->begins_to_issue($primary, 'a server issues IDs that has a standby');
@@ -159,9 +143,7 @@ for my $server ($first, $second)
 	move($server, $registry, 'postgres', 'snowflake_server');
 	$fleet->begins_to_issue($server, $server->name . ' leases as an admitted role');
 }
-my $target = PostgreSQL::Test::Cluster->new('target');
-$target->init(extra => [ '--no-sync' ]);
-$target->start;
+my $target = snowflake_server('target', { preload => '', extension => 0, init => [ extra => [ '--no-sync' ] ] });
 $target->safe_psql('postgres', 'CREATE ROLE snowflake_server LOGIN; CREATE DATABASE moved');
 $registry->safe_psql('postgres', <<'SQL');
 REVOKE CONNECT ON DATABASE postgres FROM PUBLIC, snowflake_server;

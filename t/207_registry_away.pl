@@ -1,17 +1,10 @@
 # A registry that is away or does not answer: a stop of a server does not wait for it, another
 # host is asked, and failing calls make the server ask again soon.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
 use IO::Socket::UNIX;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $nextval = 'SELECT snowflake_nextval()';
 my $fleet = Fleet->new;

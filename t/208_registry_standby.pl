@@ -1,27 +1,18 @@
 # A standby that holds a lease of its own issues IDs after its promotion without the registry.
-use strict;
-use warnings;
 
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;
 
 sub standby
 {
-	my ($primary, $name) = @_;
-	my $standby = PostgreSQL::Test::Cluster->new($name);
+	my ($primary, $name, @lines) = @_;
 
-	$standby->init_from_backup($primary, 'backup', has_streaming => 1);
-	$standby->start;
-	return $standby;
+	return snowflake_server($name, { backup => [ $primary, 'backup', has_streaming => 1 ] }, @lines);
 }
 
 # Wait until a standby holds a lease, and return its machine ID.
@@ -92,10 +83,7 @@ is($fleet->machine_id($other), '77', 'with the same number');
 # A standby whose primary has recorded no registry cannot record one, and leases when it is promoted.
 my $plain = snowflake_server('plain', 'snowflake.machine_id = 500', 'wal_level = replica', 'max_wal_senders = 5');
 $plain->backup('backup');
-my $first = PostgreSQL::Test::Cluster->new('first');
-$first->init_from_backup($plain, 'backup', has_streaming => 1);
-$first->append_conf('postgresql.conf', $fleet->lines('snowflake.registry_standby = on', 'snowflake.machine_id = -1'));
-$first->start;
+my $first = standby($plain, 'first', $fleet->lines('snowflake.registry_standby = on', 'snowflake.machine_id = -1'));
 $first->poll_query_until('postgres', "SELECT last_error = 'the primary of this standby has not recorded its registry yet' FROM pg_stat_snowflake LIMIT 1") or die;
 is($fleet->leased($first, 'registry_state, lease_until IS NULL'), 'standby|t', 'a standby that cannot record its registry leases nothing');
 $first->promote;

@@ -1,16 +1,9 @@
 # Whatever answers at the address of a registry, it does no more than leave an error in the log: no
 # process ends, no ID is issued without a valid lease, and the server does not ask in a tight loop.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use FalseRegistry;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use Time::HiRes qw(time);
 
 my $nextval = 'SELECT snowflake_nextval()';

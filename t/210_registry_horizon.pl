@@ -1,16 +1,9 @@
 # The horizon of a server that leases its machine ID: readers get it while the server has no lease,
 # and a first call that fails does not make it too low.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;
@@ -33,7 +26,7 @@ my $before_crash = $server->safe_psql('postgres', 'SELECT max(id) FROM items');
 # After a crash, and without a registry, the rows that were committed before the crash can be read, and no horizon is too high.
 $registry->stop;
 crash($server);
-$fleet->start($server);
+$server->start;
 $fleet->wait_for_state($server, 'unreachable');
 fails_with($server, 'SET snowflake.max_wait = 0; SELECT snowflake_nextval()', '55000');
 my $without_lease = $server->safe_psql('postgres', $horizon);
@@ -51,7 +44,7 @@ $server->safe_psql('postgres', q{BEGIN; INSERT INTO items (n) VALUES (102); PREP
 $server->safe_psql('postgres', 'INSERT INTO items (n) VALUES (103)');
 $registry->stop;
 crash($server);
-$fleet->start($server);
+$server->start;
 my $held_back = $server->safe_psql('postgres', $horizon);
 is(count_below($held_back), 101, 'a prepared transaction holds it back');
 $server->safe_psql('postgres', q{COMMIT PREPARED 'p'});
@@ -66,7 +59,7 @@ $fleet->begins_to_issue($server, 'and IDs are issued again');
 my $old = $server->safe_psql('postgres', 'SELECT max(id) FROM items');
 $server->poll_query_until('postgres', q{SELECT reserved_until < clock_timestamp() FROM pg_stat_snowflake WHERE generator = 'bigint'});
 crash($server);
-$fleet->start($server);
+$server->start;
 my $session = $server->background_psql('postgres');
 $session->query_safe(q{SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES (65533, 'bigint'); SELECT pg_replication_origin_session_setup('bigint')});
 $server->poll_query_until('postgres', q{SELECT registry_state = 'held' FROM pg_stat_snowflake WHERE generator = 'bigint'});

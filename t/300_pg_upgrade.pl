@@ -1,29 +1,14 @@
 # pg_upgrade does not preserve the durable state.  The new cluster issues no IDs until its floor is
 # set, also if the extension is created in another database.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use IdLog;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 my $clock = TestClock->new;
-my $configuration = <<'CONF';
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-snowflake.max_wait = '100ms'
-CONF
-
-my $old = PostgreSQL::Test::Cluster->new('old');
-$old->init;
-$old->append_conf('postgresql.conf', $configuration);
-$clock->start($old);
+my @lines = ('snowflake.machine_id = 5', "snowflake.max_wait = '100ms'");
+my $old = snowflake_server('old', { clock => $clock }, @lines);
 my $ids = IdLog->new;
 $ids->make_tables($old);
 $ids->continues($old, 'the old cluster issues IDs');
@@ -36,9 +21,7 @@ $old->safe_psql('postgres', q{
 my $lamps = $old->safe_psql('postgres', 'TABLE lamps ORDER BY id');
 $old->stop;
 
-my $new = PostgreSQL::Test::Cluster->new('new');
-$new->init;
-$new->append_conf('postgresql.conf', $configuration);
+my $new = snowflake_server('new', { clock => $clock, extension => 0, start => 0 }, @lines);
 
 chdir $scratch;
 my $bindir = (split /\n/, `pg_config --bindir`)[0];
@@ -52,7 +35,7 @@ command_ok(
 
 # No IDs are issued before the floor is set.
 $clock->set(-3600);
-$clock->start($new);
+$new->start;
 fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the durable state of Snowflake IDs is missing/,
 	qr/pg_upgrade and pg_dumpall do not preserve this state\./, qr/HINT:  Use snowflake_set_floor/);
 $new->safe_psql('postgres', 'CREATE DATABASE more');

@@ -2,19 +2,11 @@
 # when their files are gone, a release candidate counts as its version,
 # SNOWFLAKE_TEST_SCALE lowers amounts, but not without being set, a server one of whose processes
 # was killed can be stopped, and expected output has no name that depends on the version of PostgreSQL.
-use strict;
-use warnings;
-
 use FindBin;
 use lib "$FindBin::RealBin/lib";
-
 use Fleet;
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use PostgreSQL::Version;
 use SnowflakeTest;
-use Test::More;
 
 # prove stops all tests if one of them prints this.
 my $script = 'use SnowflakeTest; use PostgreSQL::Test::Utils; PostgreSQL::Test::Utils::system_or_bail("false")';
@@ -61,10 +53,7 @@ is_deeply([ map { my $file = $_; map { "$file: $_" } slurp_file($file) =~ /\b\w+
 	[], 'no expected output has the generated name of an index on an expression');
 
 # A fast stop while the server restarts its processes never ends: PostgreSQL starts a checkpointer that is not told to stop.
-my $server = PostgreSQL::Test::Cluster->new('restarts');
-$server->init;
-$server->append_conf('postgresql.conf', 'restart_after_crash = on');
-$server->start;
+my $server = snowflake_server('restarts', { preload => '', extension => 0 }, 'restart_after_crash = on');
 my $meanwhile = '';
 ok(kill_process($server, children(postmaster($server), 'walwriter'), sub { $meanwhile = 'called' }), 'a process is killed');
 is($meanwhile, 'called', 'something else is done meanwhile');

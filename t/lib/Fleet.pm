@@ -2,15 +2,8 @@
 # issued: none may be issued twice, by any servers.
 package Fleet;
 
-use strict;
-use warnings;
-
-use IPC::Run;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::RecursiveCopy;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 use TestClock;
 
 # A registry that is started, under a clock if one is given.  Servers that are given no clock use
@@ -18,12 +11,9 @@ use TestClock;
 sub new
 {
 	my ($class, $clock) = @_;
-	my $registry = PostgreSQL::Test::Cluster->new('registry');
+	my $registry = snowflake_server('registry', { preload => '', extension => 0, clock => $clock, init => [ allows_streaming => 1 ] }, 'max_connections = 100');
 	my $self = bless { registry => $registry, clock => $clock, files => [], writers => [] }, $class;
 
-	$registry->init(allows_streaming => 1);
-	$registry->append_conf('postgresql.conf', "fsync = off\nmax_connections = 100\n");
-	$self->start($registry);
 	$self->make_registry('postgres');
 	return $self;
 }
@@ -45,7 +35,9 @@ sub failover_to
 {
 	my ($self, $name) = @_;
 
-	return $self->{failover} = PostgreSQL::Test::Cluster->new($name);
+	$self->{failover} = PostgreSQL::Test::Cluster->new($name);
+	$self->{failover}{clock} = $self->{clock};
+	return $self->{failover};
 }
 
 # A server in the place of another one, from a backup of that; with recovery to the end of
@@ -54,9 +46,8 @@ sub failover_to
 sub restored
 {
 	my ($self, $server, $backup, $name, %options) = @_;
-	my $restored = PostgreSQL::Test::Cluster->new($name, port => $server->port);
+	my $restored = snowflake_server($name, { backup => [ $server, $backup ], port => $server->port, clock => $self->{clock}, start => 0 });
 
-	$restored->init_from_backup($server, $backup);
 	if ($options{recovery})
 	{
 		$restored->append_conf('postgresql.conf', "restore_command = 'false'");
@@ -66,12 +57,13 @@ sub restored
 	{
 		my $data = $restored->data_dir;
 
-		my @alone = ('sh', '-c', 'pg_ctl -D "$1" -l "$1/alone.log" -o "-c unix_socket_directories=$1 -c listen_addresses= " -w start > /dev/null && '
-			  . 'psql -XAtq -h "$1" -p "$2" -d postgres -c "$3" && pg_ctl -D "$1" -w stop > /dev/null', 'sh', $data, $restored->port, $options{sql});
-
-		$self->{clock} ? $self->{clock}->under(sub { system_or_bail(@alone) }) : system_or_bail(@alone);
+		$restored->append_conf('postgresql.conf', "unix_socket_directories = '$data'");
+		$restored->start;
+		system_or_bail('psql', '-XAtq', '-h', $data, '-p', $restored->port, '-d', 'postgres', '-c', $options{sql});
+		$restored->stop;
+		$restored->append_conf('postgresql.conf', "unix_socket_directories = '" . $restored->host . "'");
 	}
-	$self->start($restored);
+	$restored->start;
 	$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die;
 	return $restored;
 }
@@ -85,21 +77,16 @@ sub lines
 	my $string = join(' ', 'host=' . join(',', map { $_->host } @hosts), 'port=' . join(',', map { $_->port } @hosts),
 		'dbname=postgres', 'target_session_attrs=read-write');
 
-	return join("\n", "shared_preload_libraries = 'snowflake'", 'fsync = off', "snowflake.registry = '$string'",
-		'snowflake.registry_lease = 2', "snowflake.max_wait = '5s'", @more) . "\n";
+	return ("snowflake.registry = '$string'", 'snowflake.registry_lease = 2', "snowflake.max_wait = '5s'", @more);
 }
 
 # A new server, started, under a clock if one is given.
 sub server
 {
 	my ($self, $name, %options) = @_;
-	my $server = PostgreSQL::Test::Cluster->new($name);
 
-	$server->init(allows_streaming => 1);
-	$server->append_conf('postgresql.conf', $self->lines(@{ $options{lines} // [] }));
-	$self->start($server, $options{clock});
-	$server->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS snowflake');
-	return $server;
+	return snowflake_server($name, { clock => $options{clock} // $self->{clock}, init => [ allows_streaming => 1 ] },
+		$self->lines(@{ $options{lines} // [] }));
 }
 
 # A server with a copy of the data directory of one that does not run.
@@ -114,12 +101,13 @@ sub copy_of
 	return $copy;
 }
 
+# Start a server under a clock, or that of the registry.
 sub start
 {
 	my ($self, $server, $clock) = @_;
 
-	$clock //= $self->{clock};
-	$clock ? $clock->start($server) : $server->start;
+	$server->{clock} = $clock // $server->{clock} // $self->{clock};
+	return $server->start;
 }
 
 my $next_file = 0;

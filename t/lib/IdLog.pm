@@ -3,13 +3,7 @@
 # (P3).  The layout is "twitter", and snowflake.max_ahead its default.
 package IdLog;
 
-use strict;
-use warnings;
-
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
-use Test::More;
 
 my $tick = 1000;    # us
 my $max_ahead = 10_000;

@@ -1,16 +1,28 @@
-# Functions for all TAP tests: servers that preload snowflake, and checks of them.
+# Functions for all TAP tests: servers that preload snowflake, and checks of them.  A test that uses
+# this module also has the modules of PostgreSQL's tests, Test::More, strict and warnings.
 package SnowflakeTest;
 
 use strict;
 use warnings;
 
 use File::Basename;
-use Exporter 'import';
+use Exporter;
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled none_is_issued_twice);
+
+sub import
+{
+	my $test = caller;
+
+	strict->import;
+	warnings->import;
+	eval "package $test; use PostgreSQL::Test::Cluster; use PostgreSQL::Test::Utils; use Test::More; 1" or die $@;
+	Exporter::export('SnowflakeTest', $test);
+}
 
 # A directory for files of this test alone: others may run at the same time.
 our $scratch;
@@ -42,6 +54,22 @@ INIT
 	};
 }
 
+# A server that has a clock (TestClock) is started under it each time.
+for my $name ('start', 'restart')
+{
+	no strict 'refs';
+	no warnings 'redefine';
+	my $start = \&{"PostgreSQL::Test::Cluster::$name"};
+
+	*{"PostgreSQL::Test::Cluster::$name"} = sub {
+		my ($server) = @_;
+
+		return &$start unless $server->{clock};
+		my @arguments = @_;
+		return $server->{clock}->under(sub { $start->(@arguments) });
+	};
+}
+
 # From PostgreSQL 16 on, Cluster->init copies the data directory that INITDB_TEMPLATE names, which
 # takes less time than initdb; here the same for 15.  Copies share one system identifier: a test
 # that needs different ones passes an option for initdb (extra) to init.
@@ -56,27 +84,48 @@ if ($ENV{INITDB_TEMPLATE})
 	};
 }
 
-# A started server with the given lines of configuration, where snowflake is
-# preloaded and created.
+# Make a server with lines of configuration, start it, and create the extension.  All servers of
+# tests are made here.  A reference to a hash before the lines has what is different:
+#
+#   preload => ''        the library is not preloaded; or the preloaded ones
+#   extension => 0       the extension is not created
+#   clock => CLOCK       the TestClock of the server
+#   init => [...]        options of Cluster->init
+#   backup => [...]      the arguments of Cluster->init_from_backup: the server, its backup, options.
+#                        It is as the server was then, so it gets the lines only
+#   port => NUMBER       that of another server, in whose place it is
+#   start => 0           it is not started
 sub snowflake_server
 {
 	my ($name, @lines) = @_;
-	my $server = PostgreSQL::Test::Cluster->new($name);
+	my %with = (preload => 'snowflake', extension => 1, start => 1, ref $lines[0] ? %{ shift @lines } : ());
+	my $server = PostgreSQL::Test::Cluster->new($name, $with{port} ? (port => $with{port}) : ());
 
-	$server->init;
-	$server->append_conf('postgresql.conf',
-		join("\n", "shared_preload_libraries = 'snowflake'", 'fsync = off', @lines) . "\n");
+	$server->{clock} = $with{clock};
+	if ($with{backup})
+	{
+		$server->init_from_backup(@{ $with{backup} });
+	}
+	else
+	{
+		$server->init(@{ $with{init} // [] });
+		unshift @lines, "shared_preload_libraries = '$with{preload}'";
+	}
+	$server->append_conf('postgresql.conf', join("\n", @lines));
+	return $server unless $with{start};
 	$server->start;
-	$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+	$server->safe_psql('postgres', 'CREATE EXTENSION snowflake') if $with{extension} && !$with{backup};
 	return $server;
 }
 
-# A server's version without minor release; 19 for 19rc1 too, which PostgreSQL::Version sorts below 19.
+# The version of PostgreSQL, or of a server, without minor release; 19 for 19rc1 too, which
+# PostgreSQL::Version sorts below 19.
 sub major_version
 {
 	my ($server) = @_;
+	my $version = $server ? $server->pg_version : (run_command([ 'pg_config', '--version' ]))[0] =~ s/^\D+//r;
 
-	return $server->pg_version =~ /^(\d+)/ ? $1 : die 'version ' . $server->pg_version;
+	return $version =~ /^(\d+)/ ? $1 : die "version $version";
 }
 
 # Archive all WAL that a server has written.  Its processes may write more at any time, and so the

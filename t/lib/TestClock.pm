@@ -1,12 +1,7 @@
 # A wall clock that a test can step, and a slow disk (clock.c), for the servers that it starts.
 package TestClock;
 
-use strict;
-use warnings;
-
 use File::Basename;
-use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use SnowflakeTest;
 use Time::HiRes qw(time);
 
@@ -113,29 +108,13 @@ sub step
 	$self->set($self->{offset} + $seconds);
 }
 
-# A server under this clock that preloads snowflake, started, with more lines of
-# configuration and options of init.
-sub server
-{
-	my ($self, $name, $lines, %options) = @_;
-	my $server = PostgreSQL::Test::Cluster->new($name);
-
-	$server->init(%options);
-	$server->append_conf('postgresql.conf', <<"CONF");
-shared_preload_libraries = 'snowflake'
-snowflake.machine_id = 5
-$lines
-CONF
-	$self->start($server);
-	return $server;
-}
-
-# Start a server under this clock.
+# Start a server under this clock, now and each time.
 sub start
 {
 	my ($self, $server) = @_;
 
-	$self->under(sub { $server->start });
+	$server->{clock} = $self;
+	return $server->start;
 }
 
 # Call a function whose processes are under this clock.

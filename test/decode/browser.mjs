@@ -1,100 +1,43 @@
-// Tests docs/decode.html in Chromium, without a window and over its debugging protocol
-// (--remote-debugging-pipe): the display of the page for published values, in both directions,
-// links, errors, and that it loads nothing.  Prints TAP.
+// Tests docs/decode.html in Chromium, without a window, by playwright-core: the display of the page for
+// published values, in both directions, links, errors, and that it loads nothing.  Prints TAP.
 //
-//   CHROMIUM=chromium [SCREENSHOTS=DIRECTORY] node test/decode/browser.mjs
-import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+//   CHROMIUM=chromium MODULES=DIRECTORY [SCREENSHOTS=DIRECTORY] node test/decode/browser.mjs
+//
+// playwright-core is installed in the directory MODULES (test/decode/run).
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { done, file, is, ok, table, top } from "./page.mjs";
 
-/* The browser */
+const { chromium } = createRequire(join(process.env.MODULES, "/"))("playwright-core");
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM });
+const page = await browser.newPage({ timezoneId: "Australia/Adelaide" });
+const url = String(pathToFileURL(file));
+const requests = [];
+const messages = [];
 
-const profile = mkdtempSync(join(tmpdir(), "decode-"));
-process.on("exit", () => rmSync(profile, { recursive: true, force: true }));
-// The sandbox needs privileges that root and containers do not have; the page is the project's own.
-const browser = spawn(process.env.CHROMIUM, ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
-	"--force-color-profile=srgb", `--user-data-dir=${profile}`, "--remote-debugging-pipe", "about:blank"],
-	{ stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"], env: { ...process.env, HOME: profile, TZ: "Australia/Adelaide", LC_ALL: "C.UTF-8" } });
-let complaints = "";
-browser.stderr.on("data", data => { complaints += data; });
-
-const waiting = new Map();
-const listeners = [];
-let last = 0;
-let input = "";
-let closing = false;
-
-// A browser that does not answer is a failure.
-setTimeout(() => browser.kill("SIGKILL"), 300000).unref();
-
-browser.stdio[4].setEncoding("utf8");
-browser.stdio[4].on("data", data => {
-	const messages = (input + data).split("\0");
-	input = messages.pop();
-	for (const message of messages.map(one => JSON.parse(one))) {
-		if (!message.id) listeners.forEach(listener => listener(message));
-		else if (message.error) waiting.get(message.id).reject(new Error(message.error.message));
-		else waiting.get(message.id).resolve(message.result);
-		waiting.delete(message.id);
-	}
-});
-browser.on("exit", () => {
-	if (closing) return;
-	ok(false, "the browser ran to the end of the tests", complaints);
-	process.exit(1);
-});
-browser.stdio[3].on("error", () => {});
-
-function send(method, params = {}, sessionId = session) {
-	return new Promise((resolve, reject) => {
-		waiting.set(++last, { resolve, reject });
-		browser.stdio[3].write(`${JSON.stringify({ id: last, method, params, sessionId })}\0`);
-	});
-}
-
-const event = name => new Promise(resolve => {
-	const listener = message => {
-		if (message.method !== name) return;
-		listeners.splice(listeners.indexOf(listener), 1);
-		resolve(message.params);
-	};
-	listeners.push(listener);
-});
-
-// The value of an expression in the page.
-async function evaluate(expression) {
-	const { result, exceptionDetails } = await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
-
-	if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-	return result.value;
-}
-
-async function open(fragment = "") {
-	const loaded = event("Page.loadEventFired");
-
-	await send("Page.navigate", { url: "about:blank" });
-	await loaded;
-	const again = event("Page.loadEventFired");
-	await send("Page.navigate", { url: pathToFileURL(file) + fragment });
-	await again;
-}
+page.on("request", request => requests.push(request.url().replace(/#.*/, "")));
+page.on("pageerror", error => messages.push(String(error)));
+page.on("console", message => messages.push(message.text()));
 
 /* A user's actions, and the display */
 
-const type = (id, text) => evaluate(`{ const input = document.getElementById(${JSON.stringify(id)}); input.value = ${JSON.stringify(text)};
-	input.dispatchEvent(new Event(input.tagName === "SELECT" ? "change" : "input", { bubbles: true })); }`);
-const shown = key => evaluate(`[...document.querySelectorAll("[data-key=${key}]")].map(one => one.textContent).join()`);
-const text = id => evaluate(`document.getElementById(${JSON.stringify(id)}).textContent`);
+async function open(fragment = "") {
+	await page.goto("about:blank");
+	await page.goto(url + fragment);
+}
+
+const element = id => page.locator(`#${id}`);
+const type = (id, text) => id === "layout" ? element(id).selectOption(text) : element(id).fill(text);
+const click = selector => page.click(selector);
+const shown = async key => (await page.locator(`[data-key=${key}]`).allTextContents()).join();
+const text = id => element(id).textContent();
+const value = id => element(id).inputValue();
+const evaluate = expression => page.evaluate(expression);
 
 // The fragment of the address, once it contains a text.
-const address = part => evaluate(`new Promise(resolve => { const look = () => location.hash.includes(${JSON.stringify(part)}) ? resolve(location.hash.slice(1)) : setTimeout(look, 10); look(); })`);
-
-const requests = [];
-const messages = [];
-let session;
+const address = async part => (await page.waitForFunction(part => location.hash.includes(part) && location.hash.slice(1), part)).jsonValue();
 
 /*
  * Compares the page with a table of published values, in both directions.  Runs in the page:
@@ -124,7 +67,7 @@ function readAndEncode(rows) {
 async function testPublished(layout, rows) {
 	await open();
 	await type("layout", layout);
-	const wrong = await evaluate(`(${readAndEncode})(${JSON.stringify(rows)})`);
+	const wrong = await page.evaluate(readAndEncode, rows);
 	ok(rows.length > 0 && !wrong.length, `${layout}: ${rows.length} published IDs, read and encoded`, ...wrong);
 }
 
@@ -142,7 +85,7 @@ async function testLinks() {
 	await type("id", "1tyw2kt700w00");
 	const time = await shown("time");
 	await open(`#${await address("id=1tyw2kt700w00")}`);
-	is([await shown("time"), await evaluate("document.getElementById('custom').value")], [time, "epoch=2024-01-01 tick=10us timestamp=47 machine=8 sequence=8"], "a link with a definition");
+	is([await shown("time"), await value("custom")], [time, "epoch=2024-01-01 tick=10us timestamp=47 machine=8 sequence=8"], "a link with a definition");
 	is(time, "2034-04-09T21:18:16.120320Z", "whose ticks are shorter than a millisecond");
 }
 
@@ -159,7 +102,7 @@ async function testLinksOfDocs() {
 	is(await shown("time"), "2016-04-30T11:18:25.796Z", "a link is opened in the same page");
 	await type("id", "1234567890123");
 	is(await shown("decimal"), "1234567890123", "13 digits are a decimal number");
-	await evaluate("document.querySelector('#id-note button').click()");
+	await click("#id-note button");
 	is(await shown("base32"), "1234567890123", "and base 32 if asked for");
 }
 
@@ -170,7 +113,7 @@ async function testErrors() {
 		await type("id", value);
 		ok(error.test(await text("id-error")) && await text("id-result") === "", `${value} is refused`, await text("id-error"));
 	}
-	is(await evaluate("document.getElementById('id').getAttribute('aria-invalid')"), "true", "the input is marked");
+	is(await element("id").getAttribute("aria-invalid"), "true", "the input is marked");
 	is(await evaluate("document.images.length"), 0, "text is never HTML");
 	await type("time", "tomorrow");
 	ok(/is not a time/.test(await text("time-error")), "a time that is none", await text("time-error"));
@@ -185,8 +128,8 @@ async function testErrors() {
 	is(await text("layout-error"), 'At character 48, field "machine" has more than 63 bits.', "a definition that is none");
 	await type("layout", "twitter");
 	await type("id", "9q7wrejc2222g222");
-	await evaluate("document.querySelector('#id-note button').click()");
-	is([await shown("time"), await evaluate("document.getElementById('layout').value")], ["2026-11-21T16:54:27.668Z", "sno"], "a sno in another layout: the page offers to choose sno");
+	await click("#id-note button");
+	is([await shown("time"), await value("layout")], ["2026-11-21T16:54:27.668Z", "sno"], "a sno in another layout: the page offers to choose sno");
 }
 
 async function testRanges() {
@@ -206,7 +149,7 @@ async function testUnknown() {
 	is((await order()).split(",").filter(name => !name.endsWith("?")).slice(0, 2), "twitter,discord", "not known: plausible layouts first");
 	is((await order()).split(",").length, 7, "and all others");
 	is(await evaluate("document.querySelectorAll('#time-result tbody tr').length"), 8, "the boundary of a time in all layouts");
-	await evaluate("document.querySelector('#id-result tbody button').click()");
+	await click("#id-result tbody button");
 	is(await shown("time"), "2022-06-28T16:07:40.105Z", "a layout is chosen from the table");
 }
 
@@ -221,22 +164,18 @@ const leastContrast = `(() => {
 
 async function testLooks() {
 	for (const scheme of ["light", "dark"]) {
-		await send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+		await page.emulateMedia({ colorScheme: scheme });
 		for (const [name, width, fragment] of [["sno", 1000, "#layout=sno&id=9q7wrejc2222g222&time=2026-11-21&partition=7"], ["unknown", 1000, "#layout=unknown&id=1541815603606036480"],
 			["narrow", 320, "#layout=sonyflake&id=2124435266734157824&time=2026-11-22T09:30Z&until=2026-11-23&machine=7"], ["wide", 1000, "#layout=javascript&id=13&time=soon&layout=twitter"],
 			["errors", 600, "#layout=javascript&id=2124435266734157824&time=1999-01-01"], ["narrow-unknown", 320, "#layout=unknown&id=1541815603606036480"],
 			["twitter", 1000, "#layout=twitter&id=2124435266734157824&time=2026-11-22T09:30:12.345Z&until=2026-11-23&machine=7"]]) {
-			await send("Emulation.setDeviceMetricsOverride", { width, height: 700, deviceScaleFactor: 1, mobile: false });
+			await page.setViewportSize({ width, height: 700 });
 			await open(fragment);
 			const [scroll, contrast, unlabelled] = [await evaluate("document.documentElement.scrollWidth"), await evaluate(leastContrast),
 				await evaluate("[...document.querySelectorAll('input, select')].filter(one => !one.labels.length).length")];
 			ok(scroll <= width && contrast >= 4.5 && unlabelled === 0, `${name}, ${scheme}: fits ${width} pixels, contrast is sufficient, inputs have labels`,
 				`width ${scroll}, contrast ${contrast}, without a label ${unlabelled}`);
-			if (process.env.SCREENSHOTS) {
-				const { cssContentSize } = await send("Page.getLayoutMetrics");
-				const { data } = await send("Page.captureScreenshot", { captureBeyondViewport: true, clip: { ...cssContentSize, x: 0, y: 0, scale: 1 } });
-				writeFileSync(join(process.env.SCREENSHOTS, `${name}-${scheme}.png`), Buffer.from(data, "base64"));
-			}
+			if (process.env.SCREENSHOTS) await page.screenshot({ fullPage: true, path: join(process.env.SCREENSHOTS, `${name}-${scheme}.png`) });
 		}
 	}
 }
@@ -244,23 +183,12 @@ async function testLooks() {
 async function testNetwork() {
 	await open();
 	is(messages.join("\n"), "", "no error and no message of the page");
-	is([...new Set(requests)].filter(url => url !== "about:blank").join(), pathToFileURL(file), "the page loads nothing but itself");
+	is([...new Set(requests)].filter(url => url !== "about:blank").join(), url, "the page loads nothing but itself");
 	is(await evaluate(`new Promise(resolve => { addEventListener("securitypolicyviolation", event => resolve(event.effectiveDirective)); fetch("http://127.0.0.1:9/").catch(() => {}); })`),
 		"connect-src", "and its policy refuses to");
 }
 
 async function main() {
-	const { targetInfos } = await send("Target.getTargets");
-	const { targetId } = targetInfos.find(target => target.type === "page");
-
-	({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
-	listeners.push(({ method, params }) => {
-		if (method === "Network.requestWillBeSent") requests.push(params.request.url.replace(/#.*/, ""));
-		if (method === "Runtime.exceptionThrown") messages.push(params.exceptionDetails.exception?.description ?? params.exceptionDetails.text);
-		if (method === "Log.entryAdded") messages.push(params.entry.text);
-	});
-	for (const domain of ["Page", "Runtime", "Network", "Log"]) await send(`${domain}.enable`);
-
 	const known = table("known_ids.csv").map(row => ({ ...row, time: row.time_rfc3339_ms_utc, fields: { machine: row.machine10_or_shard13, sequence: row.sequence } }));
 	for (const system of ["twitter", "discord", "instagram"]) await testPublished(system, known.filter(row => row.system === system));
 	await testPublished("sonyflake", table("sonyflake.csv").map(row => ({ id: row.decimal_u64, time: row.time_rfc3339_ms_utc, fields: { machine: row.machine_id, sequence: row.sequence } })));
@@ -278,9 +206,7 @@ async function main() {
 try {
 	await main();
 } catch (error) {
-	ok(false, "the tests ran to their end", error.stack, complaints);
+	ok(false, "the tests ran to their end", error.stack);
 }
-closing = true;
-await send("Browser.close", {}, undefined).catch(() => {});
-await new Promise(resolve => browser.exitCode === null ? browser.once("close", resolve) : resolve());
+await browser.close();
 done();
