@@ -348,7 +348,7 @@ my $alone = $fleet->server('alone', lines => [ 'max_worker_processes = 0', "snow
 fails_with($alone, $nextval, '55000', qr/could not generate a Snowflake ID before the first answer of the registry/,
 	qr/DETAIL:  No machine ID has been leased to this server yet/, qr/HINT:  The registry worker of this server does not run/);
 is($alone->safe_psql('postgres', 'SELECT snowflake_server_machine_id() IS NULL'), 't', 'there is no machine ID before the first lease');
-fails_with($alone, 'SELECT sno_at(now(), 0)', '55000', qr/could not generate a sno ID before the first answer of the registry/);
+fails_with($alone, 'SELECT sno_nextval()', '55000', qr/could not generate a sno ID before the first answer of the registry/);
 $alone->stop;
 
 # A machine ID that is not a valid partition.
@@ -364,7 +364,6 @@ $wide->stop;
 # Settings that do not fit each other.
 configure($fixed, 'snowflake.sno_partition', 5);
 fails_with($fixed, 'SELECT sno_nextval()', '22023', qr/"snowflake\.sno_partition" cannot be set together with "snowflake\.registry"/);
-fails_with($fixed, "SELECT sno_at(now(), 0)", '22023', qr/"snowflake\.sno_partition" cannot be set together with "snowflake\.registry"/);
 $fixed->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.sno_partition');
 fails_with($fixed, "ALTER SYSTEM SET snowflake.registry = 'host=x nonsense'", '22023', qr/invalid value for parameter "snowflake\.registry"/, qr/DETAIL:  missing "=" .* string\nLOCATION/);
 $fixed->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'\nsnowflake.machine_id = 77");

@@ -5,12 +5,10 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "miscadmin.h"
 #include "utils/timestamp.h"
 
 #include "core/hot.h"
 #include "generator/generator.h"
-#include "generator/machine_id.h"
 #include "functions/nextval.h"
 #include "functions/result_row.h"
 #include "functions/sno_type.h"
@@ -18,7 +16,6 @@
 
 PG_FUNCTION_INFO_V1(sno_nextval);
 PG_FUNCTION_INFO_V1(sno_nextvals);
-PG_FUNCTION_INFO_V1(sno_at);
 PG_FUNCTION_INFO_V1(sno_snapshot);
 
 SF_HOT Datum
@@ -38,33 +35,6 @@ Datum
 sno_nextvals(PG_FUNCTION_ARGS)
 {
 	return sf_nextval_set(fcinfo, next_of_set);
-}
-
-/*
- * Returns an ID with the time that the caller gives.  The session counts the sequence number,
- * within the server's range; the clock and other sessions have no influence.  The partition is
- * that of sno_nextval(), and this function fixes it as well.
- */
-Datum
-sno_at(PG_FUNCTION_ARGS)
-{
-	static uint32 counter = 0;
-	SfShared   *shared = sf_shared_required();
-	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
-	SfSequenceRange range = sf_sequence_range_within(&sf_sno_layout, generator->range);
-	SfSnoFields fields;
-	uint32		partition;
-
-	PreventCommandDuringRecovery("sno_at()");
-	fields.units = sf_units_argument(fcinfo, 0);
-	fields.metabyte = sf_metabyte_argument(fcinfo, 1);
-	fields.tick_tock = false;
-	partition = sf_machine_id(shared, SF_GENERATOR_SNO);
-	if (partition == SF_MACHINE_ID_NOT_PINNED)
-		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
-	fields.partition = (uint16) partition;
-	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
-	PG_RETURN_SNO(sf_sno_compose(fields));
 }
 
 static Datum
