@@ -107,18 +107,6 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS
 'returns the sequence number of a Snowflake ID within its tick, from 0, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
 
-CREATE FUNCTION snowflake_is_valid(id bigint) RETURNS boolean
-AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_is_valid(bigint) IS
-'whether a number is a Snowflake ID in the layout of snowflake.layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; an ID that is valid was not necessarily issued';
-
-CREATE FUNCTION snowflake_is_valid(id bigint, layout text) RETURNS boolean
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_is_valid(bigint, text) IS
-'whether a number is a Snowflake ID in the given layout: neither negative nor too large for the layout, so that snowflake_decode() accepts it; an ID that is valid was not necessarily issued';
-
 /*
  * Encoding and time ranges
  */
@@ -241,40 +229,21 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
 'trigger function for tables that are read by snowflake_horizon(): lets the horizon wait for the ID in the column that its argument names, and raises an error if a horizon above it was returned already; snowflake_enable_feed() creates the trigger';
 
 /*
- * Partitions, and adopting existing tables
+ * Tables
  *
  * Functions that run DDL are written in PL/pgSQL.  They run with the privileges of the caller.
  * Their search_path contains no schema of the caller's, and so they look up the extension's
- * schema, which can change.  They do so themselves: a helper function could not be found
- * without knowing the schema.
+ * schema, which can change.
+ *
+ * The functions for IDs of type bigint and sno have different prefixes.  A domain counts as its
+ * base type, through any number of domains.  Other schemas can have types named sno.
+ *
+ * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
+ * acquired, it is the other table that is locked.
  */
-
-/*
- * The functions for the IDs of a column have one of two prefixes.  A domain counts as its base
- * type, through any number of domains.  Other schemas can have types named sno, so the schema
- * is compared as well.  The casts to oid select the operators of pg_catalog: by name alone,
- * an operator in the extension's schema could be found.
- */
-CREATE FUNCTION snowflake_function_prefix(relation regclass, attribute name) RETURNS text
-LANGUAGE SQL STABLE STRICT PARALLEL SAFE
-BEGIN ATOMIC
-	WITH RECURSIVE types (oid, name, schema, base) AS (
-		SELECT t.oid, t.typname, t.typnamespace, t.typbasetype
-		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-		WHERE a.attrelid = relation::oid AND a.attname = attribute
-		UNION ALL
-		SELECT t.oid, t.typname, t.typnamespace, t.typbasetype FROM types d JOIN pg_type t ON t.oid = d.base)
-	SELECT CASE
-		WHEN oid = 'bigint'::regtype::oid THEN 'snowflake'
-		WHEN name = 'sno' AND schema = (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake') THEN 'sno' END
-	FROM types WHERE base = 0::oid;
-END;
-
-COMMENT ON FUNCTION snowflake_function_prefix(regclass, name) IS
-'prefix of the functions for the IDs of a column: snowflake for bigint, sno for sno, also for domains over them; null for other types; internal';
 
 CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -282,7 +251,7 @@ DECLARE
 	key CONSTANT name := coalesce(attribute, (
 		SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
-	prefix text;
+	target record;
 	later record;
 BEGIN
 	IF relation IS NULL THEN
@@ -293,17 +262,20 @@ BEGIN
 			MESSAGE = format('table %s has no primary key of one column', relation),
 			HINT = 'Pass the name of the column with the IDs as the second argument.';
 	END IF;
-	IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attname = key AND attnum > 0 AND NOT attisdropped) THEN
+	SELECT a.atttypid AS type, a.attgenerated <> '' AS is_generated INTO target
+	FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = key AND a.attnum > 0 AND NOT a.attisdropped;
+	IF NOT FOUND THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
 			MESSAGE = format('column "%s" of table %s does not exist', key, relation);
 	END IF;
-	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING relation, key;
-	IF prefix IS DISTINCT FROM 'snowflake' THEN
+	WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = target.type) LOOP
+		target.type := (SELECT typbasetype FROM pg_type WHERE oid = target.type);
+	END LOOP;
+	IF target.type <> 'bigint'::regtype THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
 			MESSAGE = format('column "%s" of table %s is not of type bigint', key, relation),
 			DETAIL = 'Only IDs of type bigint have a horizon.';
-	END IF;
-	IF (SELECT attgenerated FROM pg_attribute WHERE attrelid = relation AND attname = key) <> '' THEN
+	ELSIF target.is_generated THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
 			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
 			DETAIL = 'Triggers cannot see its value before the row is stored.';
@@ -329,138 +301,91 @@ COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
 'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
 
 /*
- * The start of each period is computed from start_at, not from the previous period: the 31st
- * plus one month plus one month is the 31st, not the 28th.  A name contains as many parts of
- * the start as all starts need.  If these include hours or smaller units, the name is in UTC,
- * in which no hour occurs twice.  The function is not STRICT, so that it is inlined and returns
- * rows as they are read: a caller that passes a second for a month gets the error at the first
- * period.
- */
-CREATE FUNCTION snowflake_periods(start_at timestamptz, end_at timestamptz, step interval,
-	OUT name text, OUT from_at timestamptz, OUT to_at timestamptz, OUT from_id bigint, OUT to_id bigint)
-RETURNS SETOF record
-LANGUAGE SQL STABLE PARALLEL SAFE
-BEGIN ATOMIC
-	WITH RECURSIVE units (rank, unit, format, in_utc) AS (
-		VALUES
-			(1, 'year', 'YYYY', false),
-			(2, 'month', 'YYYY_MM', false),
-			(3, 'day', 'YYYY_MM_DD', false),
-			(4, 'hour', 'YYYY_MM_DD_HH24"z"', true),
-			(5, 'minute', 'YYYY_MM_DD_HH24MI"z"', true),
-			(6, 'second', 'YYYY_MM_DD_HH24MISS"z"', true),
-			(7, 'microseconds', 'YYYY_MM_DD_HH24MISSUS"z"', true)),
-	naming AS (
-		SELECT u.format, u.in_utc FROM units u
-		WHERE date_trunc(u.unit, step) = step AND
-			CASE WHEN u.in_utc
-				THEN date_trunc(u.unit, start_at AT TIME ZONE 'UTC') = start_at AT TIME ZONE 'UTC'
-				ELSE date_trunc(u.unit, start_at) = start_at END
-		ORDER BY u.rank LIMIT 1),
-	counted (i, starts_at, ends_at) AS (
-		SELECT 1, start_at, start_at + step
-		WHERE isfinite(start_at) AND isfinite(end_at) AND start_at < end_at AND start_at + step > start_at
-		UNION ALL
-		SELECT i + 1, ends_at, start_at + (i + 1)::double precision * step FROM counted
-		WHERE ends_at < end_at)
-	SELECT CASE WHEN n.in_utc THEN to_char(c.starts_at AT TIME ZONE 'UTC', n.format) ELSE to_char(c.starts_at, n.format) END,
-		c.starts_at, c.ends_at, snowflake_boundary(c.starts_at), snowflake_boundary(c.ends_at)
-	FROM counted c, naming n;
-END;
-
-COMMENT ON FUNCTION snowflake_periods(timestamptz, timestamptz, interval) IS
-'periods of length step from start_at on, until end_at is covered: the name of each, its times, and its Snowflake IDs, from from_id to before to_id, in the layout of snowflake.layout; no rows if step is not positive';
-
-/*
- * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
- * acquired, it is the other table that is locked.
- */
-CREATE FUNCTION snowflake_lock_table(relation regclass, exclusively boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	name CONSTANT text := relation;
-BEGIN
-	IF relation IS NULL OR exclusively IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'exclusively' END);
-	END IF;
-	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', name);
-	END IF;
-	EXECUTE format(CASE WHEN exclusively THEN 'LOCK TABLE %s IN ACCESS EXCLUSIVE MODE'
-		ELSE 'LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE' END, name);
-	IF relation::text <> name THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('table %s was renamed or dropped while its lock was waited for', name);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_lock_table(regclass, boolean) IS
-'locks a table, which the caller must own: if exclusively is true, in ACCESS EXCLUSIVE mode with its partitions and children; otherwise the table alone, against changes of its partitions; internal';
-
-/*
  * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
  * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
  * the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other, so that
  * the second call finds the partitions that the first has created.  A relation that has the name
  * of the new partition is often a partition of the same table, which was created in another time
  * zone.
+ *
+ * The start of each period is computed from start_at, not from the previous period: the 31st
+ * plus one month plus one month is the 31st, not the 28th.  A name contains as many parts of
+ * the start as all starts need.  If these include hours or smaller units, the name is in UTC,
+ * in which no hour occurs twice.
  */
 CREATE FUNCTION snowflake_create_partitions(
 	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
 RETURNS SETOF regclass
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN start_at IS NULL THEN 'start_at'
 		WHEN end_at IS NULL THEN 'end_at' WHEN step IS NULL THEN 'step' END;
-	parent_table record;
-	prefix text;
+	locked_name CONSTANT text := parent;
+	target record;
+	naming record;
 	period record;
 	existing record;
 	base name;
+	suffix text;
 	partition text;
 BEGIN
 	IF missing IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
 	END IF;
-	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
+	EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', locked_name);
 	SELECT c.relnamespace::regnamespace AS schema, c.relname AS name, pg_get_userbyid(c.relowner) AS owner,
-		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage, k.attname AS key
-	INTO parent_table
+		pg_has_role(c.relowner, 'USAGE') AS is_owner,
+		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage,
+		CASE o.opcintype WHEN 'bigint'::regtype THEN 'snowflake' WHEN to_regtype(extension_schema || '.sno') THEN 'sno' END AS prefix
+	INTO target
 	FROM pg_partitioned_table p
 		JOIN pg_class c ON c.oid = p.partrelid
-		JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = p.partattrs[0]
 		JOIN pg_opclass o ON o.oid = p.partclass[0]
 		LEFT JOIN pg_am a ON a.oid = c.relam
 		LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
-	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND o.opcdefault;
-	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, parent_table.key;
-	IF prefix IS NULL THEN
+	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0 AND o.opcdefault;
+	IF parent::text <> locked_name THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('table %s was renamed or dropped while its lock was waited for', locked_name);
+	ELSIF target.prefix IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
 			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
 			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the IDs.';
-	END IF;
-	IF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at OR start_at + step <= start_at THEN
+	ELSIF NOT target.is_owner THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', parent);
+	ELSIF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at OR start_at + step <= start_at THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
 			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step" must be positive',
 			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at, step);
 	END IF;
+	SELECT u.format, u.in_utc INTO naming
+	FROM (VALUES
+			('year', 'YYYY', false),
+			('month', 'YYYY_MM', false),
+			('day', 'YYYY_MM_DD', false),
+			('hour', 'YYYY_MM_DD_HH24"z"', true),
+			('minute', 'YYYY_MM_DD_HH24MI"z"', true),
+			('second', 'YYYY_MM_DD_HH24MISS"z"', true),
+			('microseconds', 'YYYY_MM_DD_HH24MISSUS"z"', true)) AS u (unit, format, in_utc)
+	WHERE date_trunc(u.unit, step) = step AND
+		CASE WHEN u.in_utc
+			THEN date_trunc(u.unit, start_at AT TIME ZONE 'UTC') = start_at AT TIME ZONE 'UTC'
+			ELSE date_trunc(u.unit, start_at) = start_at END
+	ORDER BY length(u.format) LIMIT 1;
 
-	FOR period IN
-		EXECUTE format('SELECT name, from_at, to_at, %1$s.%2$s_boundary(from_at)::text AS from_id, %1$s.%2$s_boundary(to_at)::text AS to_id'
-			' FROM %1$s.snowflake_periods($1, $2, $3)', extension_schema, prefix) USING start_at, end_at, step
-	LOOP
+	FOR i IN 0 .. 2147483646 LOOP
+		EXIT WHEN start_at + i * step >= end_at;
+		EXECUTE format('SELECT $1 AS from_at, $2 AS to_at, %1$s.%2$s_boundary($1)::text AS from_id, %1$s.%2$s_boundary($2)::text AS to_id',
+			extension_schema, target.prefix)
+		INTO period USING start_at + i * step, start_at + (i + 1) * step;
 		-- boundaries never decrease as time moves forward
 		IF period.from_id = period.to_id THEN
 			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
 				MESSAGE = format('no ID has a time from %s to %s', period.from_at, period.to_at),
-				HINT = CASE prefix WHEN 'sno' THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms long.'
+				HINT = CASE target.prefix WHEN 'sno' THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms long.'
 					ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at least one tick long.' END;
 		END IF;
 		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO existing
@@ -475,16 +400,18 @@ BEGIN
 		CONTINUE WHEN FOUND;
 
 		-- a long name is shortened to make room for the period
-		base := parent_table.name;
-		WHILE octet_length(base || '_' || period.name) > current_setting('max_identifier_length')::integer LOOP
+		base := target.name;
+		suffix := '_' || CASE WHEN naming.in_utc THEN to_char(period.from_at AT TIME ZONE 'UTC', naming.format)
+			ELSE to_char(period.from_at, naming.format) END;
+		WHILE octet_length(base || suffix) > current_setting('max_identifier_length')::integer LOOP
 			base := left(base, -1);
 		END LOOP;
-		partition := format('%s.%I', parent_table.schema, base || '_' || period.name);
+		partition := format('%s.%I', target.schema, base || suffix);
 		BEGIN
 			EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS'
-				' INCLUDING GENERATED INCLUDING STORAGE)', partition, parent) || parent_table.storage;
-			IF parent_table.owner <> current_user THEN
-				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, parent_table.owner);
+				' INCLUDING GENERATED INCLUDING STORAGE)', partition, parent) || target.storage;
+			IF target.owner <> current_user THEN
+				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, target.owner);
 			END IF;
 			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
 				parent, partition, period.from_id, period.to_id);
@@ -536,14 +463,14 @@ COMMENT ON FUNCTION snowflake_check_layout() IS
  */
 CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
 RETURNS SETOF regclass
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
-	key name;
-	prefix text;
+	locked_name CONSTANT text := parent;
+	target record;
 	past record;
 	kept text;
 BEGIN
@@ -554,18 +481,25 @@ BEGIN
 			MESSAGE = 'argument "before" must be finite and not in the future',
 			DETAIL = format('The argument is %s.', before);
 	END IF;
-	EXECUTE format('SELECT %s.snowflake_lock_table($1, false)', extension_schema) USING parent;
-	SELECT k.attname INTO key
+	EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', locked_name);
+	SELECT pg_has_role(c.relowner, 'USAGE') AS is_owner, o.opcintype::regtype AS type, t.typnamespace::regnamespace AS type_schema,
+		CASE o.opcintype WHEN 'bigint'::regtype THEN 'snowflake' WHEN to_regtype(extension_schema || '.sno') THEN 'sno' END AS prefix
+	INTO target
 	FROM pg_partitioned_table p
-		JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
+		JOIN pg_class c ON c.oid = p.partrelid
 		JOIN pg_opclass o ON o.oid = p.partclass[0]
-	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND o.opcdefault;
-	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING parent, key;
-	IF prefix IS NULL THEN
+		JOIN pg_type t ON t.oid = o.opcintype
+	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0 AND o.opcdefault;
+	IF parent::text <> locked_name THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('table %s was renamed or dropped while its lock was waited for', locked_name);
+	ELSIF target.prefix IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
 			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
 			HINT = 'Use the table that is partitioned by IDs.  It can be a partition itself.';
-	ELSIF prefix = 'snowflake' THEN
+	ELSIF NOT target.is_owner THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', parent);
+	ELSIF target.prefix = 'snowflake' THEN
 		EXECUTE format('SELECT %s.snowflake_check_layout()', extension_schema);
 	END IF;
 
@@ -573,15 +507,14 @@ BEGIN
 		EXECUTE format('SELECT partition, start_id OPERATOR(%1$s.>=) %3$s.%4$s_boundary($3)'
 			'  AND end_id OPERATOR(%1$s.>) %3$s.%4$s_boundary(''-infinity'') AS is_of_ids'
 			' FROM (SELECT inhrelid::regclass AS partition,'
-			'   coalesce(substring(bounds FROM $re$ FROM [(]''(.*)''[)] TO $re$)::%1$s.%2$s, %3$s.%4$s_boundary(''-infinity'')) AS start_id,'
-			'   substring(bounds FROM $re$ TO [(]''(.*)''[)]$re$)::%1$s.%2$s AS end_id'
+			'   coalesce(substring(bounds FROM $re$ FROM [(]''(.*)''[)] TO $re$)::%2$s, %3$s.%4$s_boundary(''-infinity'')) AS start_id,'
+			'   substring(bounds FROM $re$ TO [(]''(.*)''[)]$re$)::%2$s AS end_id'
 			'  FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid CROSS JOIN pg_get_expr(c.relpartbound, c.oid) AS bounds'
 			'  WHERE inhparent = $1 AND (inhdetachpending OR'
 			'   EXISTS (SELECT FROM pg_partition_ancestors(inhrelid) WHERE relid = $1))) AS partitions'
 			' WHERE end_id OPERATOR(%1$s.<=) %3$s.%4$s_boundary($2)'
 			' ORDER BY end_id',
-			CASE prefix WHEN 'sno' THEN extension_schema ELSE 'pg_catalog' END, CASE prefix WHEN 'sno' THEN 'sno' ELSE 'int8' END,
-			extension_schema, prefix)
+			target.type_schema, target.type, extension_schema, target.prefix)
 		USING parent, before, since
 	LOOP
 		IF past.is_of_ids THEN
@@ -609,7 +542,7 @@ COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamp
  */
 CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
 RETURNS SETOF text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -629,149 +562,16 @@ COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz
 'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
 
 /*
+ * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
+ * if the generator has to wait or fails.  The column can have changed by the time the lock is
+ * acquired, so it is checked again.  The columns that refer to it by foreign keys are checked,
+ * directly and indirectly.
+ *
  * Citus does not allow changing the default of a distribution column, dropping IDENTITY, or
  * changing the type of these columns and of columns with sequences.  A table that has been
  * undistributed is like any other; but Citus does not undistribute tables with IDENTITY columns.
  * It keeps its tables in pg_dist_partition, whose partkey is null for a table without a
  * distribution column.
- */
-CREATE FUNCTION snowflake_citus_obstacle(relation regclass, attribute name, to_type boolean) RETURNS text
-LANGUAGE plpgsql STABLE PARALLEL UNSAFE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	is_distributed boolean := false;
-	distribution_column text;
-	target record;
-BEGIN
-	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-		EXECUTE 'SELECT true, column_to_column_name(logicalrelid, partkey) FROM pg_dist_partition WHERE logicalrelid = $1'
-		INTO is_distributed, distribution_column USING relation;
-	END IF;
-	IF is_distributed IS NOT TRUE THEN
-		RETURN NULL;
-	END IF;
-	SELECT a.attidentity <> '' AS is_identity, EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
-		WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-			AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum) AS has_sequence
-	INTO target
-	FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
-	RETURN CASE
-		WHEN attribute = distribution_column THEN 'The column is the distribution column.'
-		WHEN target.is_identity THEN 'The column is an IDENTITY column.'
-		WHEN to_type AND target.has_sequence THEN 'The column owns a sequence.' END;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_citus_obstacle(regclass, name, boolean) IS
-'why Citus does not let the default of a column, or if to_type is true its type, be changed; null if it does, or the table is not distributed; snowflake_check_adopt() calls it';
-
-/*
- * Raises the first reason against an adoption.  Changes no table, but issues an ID, to compare
- * it with the existing values.  The columns that refer to the adopted column by foreign keys
- * are checked, directly and indirectly.
- */
-CREATE FUNCTION snowflake_check_adopt(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET row_security = off
-AS $$
-DECLARE
-	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	citus_query CONSTANT text := format('SELECT %s.snowflake_citus_obstacle($1, $2, $3)', extension_schema);
-	target record;
-	prefix text;
-	narrow record;
-	ids record;
-	obstacle text;
-BEGIN
-	IF relation IS NULL OR attribute IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
-	END IF;
-	EXECUTE format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema) INTO prefix USING relation, attribute;
-	SELECT c.relkind NOT IN ('r', 'p') AS no_table, a.attgenerated <> '' AS generated, a.attinhcount > 0 AS inherited,
-		a.atttypid::regtype AS type, t.typcategory = 'N' AND t.typlen IN (2, 4) AS is_narrow,
-		(SELECT i.inhparent::regclass FROM pg_inherits i WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) AS parent
-	INTO target
-	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
-	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-			MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
-	ELSIF target.no_table OR target.generated OR target.inherited THEN
-		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('column "%s" of relation %s cannot get a default', attribute, relation),
-			DETAIL = CASE
-				WHEN target.no_table THEN 'The relation is not a table.'
-				WHEN target.generated THEN 'The column is generated.'
-				ELSE format('The column is inherited from %s, where it can be adopted.', target.parent) END;
-	ELSIF prefix IS NULL AND NOT target.is_narrow THEN
-		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, target.type),
-			DETAIL = 'Snowflake IDs are of type bigint or sno.';
-	END IF;
-
-	-- for an inherited column, the column that it is inherited from
-	WITH RECURSIVE holder (attrelid, attnum, attname) AS (
-		SELECT attrelid, attnum, attname FROM pg_attribute WHERE attrelid = relation AND attname = attribute
-		UNION
-		SELECT a.attrelid, a.attnum, a.attname
-		FROM holder h CROSS JOIN LATERAL (
-			SELECT f.conrelid, pair.referring FROM pg_constraint f
-				CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
-			WHERE f.contype = 'f' AND f.confrelid = h.attrelid AND pair.referred = h.attnum
-			UNION ALL
-			SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhrelid
-			WHERE i.inhparent = h.attrelid AND k.attname = h.attname
-			UNION ALL
-			SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhparent
-			WHERE i.inhrelid = h.attrelid AND k.attname = h.attname) AS related (relid, num)
-		JOIN pg_attribute a ON a.attrelid = related.relid AND a.attnum = related.num)
-	SELECT a.attrelid::regclass AS relation, a.attname AS name, a.atttypid::regtype AS type INTO narrow
-	FROM holder JOIN pg_attribute a USING (attrelid, attnum) JOIN pg_type t ON t.oid = a.atttypid
-	WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
-	ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
-	IF FOUND THEN
-		EXECUTE citus_query INTO obstacle USING narrow.relation, narrow.name, true;
-		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of relation %s is of type %s', narrow.name, narrow.relation, narrow.type),
-			DETAIL = concat_ws('  ', 'Snowflake IDs are of type bigint.', obstacle),
-			HINT = CASE WHEN obstacle IS NULL THEN format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite the table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name)
-				WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = narrow.relation AND attidentity <> '')
-				THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), change the type and adopt the column there, distribute it, and copy the rows.', narrow.relation)
-				ELSE 'Use undistribute_table(), change the type, adopt the column, and distribute the table again.' END;
-	END IF;
-	EXECUTE citus_query INTO obstacle USING relation, attribute, false;
-	IF obstacle IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('the default of column "%s" of relation %s cannot be changed while the table is distributed by Citus', attribute, relation),
-			DETAIL = obstacle,
-			HINT = CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = relation AND attidentity <> '')
-				THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY), adopt the column there, distribute it, and copy the rows.', relation)
-				ELSE 'Use undistribute_table(), adopt the column, and distribute the table again.' END;
-	END IF;
-
-	EXECUTE format('SELECT next::text, greatest::text, greatest OPERATOR(%1$s.>=) next AS is_above'
-			' FROM (SELECT %2$s.%3$s_nextval() AS next) n, (SELECT %1$s.max(%4$I::%1$s.%6$s) AS greatest FROM %5$s) g',
-		CASE prefix WHEN 'sno' THEN extension_schema ELSE 'pg_catalog' END, extension_schema, prefix, attribute, relation,
-		CASE prefix WHEN 'sno' THEN 'sno' ELSE 'int8' END)
-	INTO ids;
-	IF ids.is_above THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID', attribute, relation),
-			DETAIL = format('The greatest value is %s, and the next ID is %s.', ids.greatest, ids.next),
-			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another layout than "snowflake.layout", or have future times.';
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_check_adopt(regclass, name) IS
-'raises the error that snowflake_adopt() would raise for a column, if any; changes no table, but issues an ID';
-
-/*
- * An ID is generated before the lock is taken, so that no lock is held if the generator has to
- * wait or fails.
  *
  * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
  * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
@@ -784,14 +584,23 @@ COMMENT ON FUNCTION snowflake_check_adopt(regclass, name) IS
  */
 CREATE FUNCTION snowflake_adopt(relation regclass, attribute name)
 RETURNS SETOF text
-LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 AS $$
 DECLARE
 	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	prefix_query CONSTANT text := format('SELECT %s.snowflake_function_prefix($1, $2)', extension_schema);
+	locked_name CONSTANT text := relation;
+	is_locked boolean;
+	target record;
 	prefix text;
+	changed record;
+	is_narrow boolean;
+	obstacle text;
+	detour text;
 	nextval text;
+	next_id text;
+	ids record;
 	same CONSTANT text := format('%s.snowflake_id()', extension_schema);
 	member record;
 	sequence record;
@@ -803,13 +612,113 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
 			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
 	END IF;
-	EXECUTE prefix_query INTO prefix USING relation, attribute;
-	EXECUTE format('SELECT %s.%s_nextval()', extension_schema, coalesce(prefix, 'snowflake'));
-	EXECUTE format('SELECT %s.snowflake_lock_table($1, true)', extension_schema) USING relation;
-	EXECUTE format('SELECT %s.snowflake_check_adopt($1, $2)', extension_schema) USING relation, attribute;
-	-- looked up again, since the column can have changed before the lock was acquired
-	EXECUTE prefix_query INTO prefix USING relation, attribute;
-	nextval := format('%s.%s_nextval()', extension_schema, prefix);
+	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', relation);
+	END IF;
+	FOREACH is_locked IN ARRAY ARRAY[false, true] LOOP
+		IF is_locked THEN
+			EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', locked_name);
+			IF relation::text <> locked_name THEN
+				RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+					MESSAGE = format('table %s was renamed or dropped while its lock was waited for', locked_name);
+			END IF;
+		END IF;
+		SELECT c.relkind NOT IN ('r', 'p') AS no_table, a.attgenerated <> '' AS generated, a.attinhcount > 0 AS inherited,
+			a.atttypid::regtype AS type, a.atttypid AS base_type, t.typcategory = 'N' AND t.typlen IN (2, 4) AS is_narrow,
+			(SELECT i.inhparent::regclass FROM pg_inherits i WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) AS parent
+		INTO target
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+		WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
+		IF NOT FOUND THEN
+			RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+				MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
+		ELSIF target.no_table OR target.generated OR target.inherited THEN
+			RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+				MESSAGE = format('column "%s" of relation %s cannot get a default', attribute, relation),
+				DETAIL = CASE
+					WHEN target.no_table THEN 'The relation is not a table.'
+					WHEN target.generated THEN 'The column is generated.'
+					ELSE format('The column is inherited from %s, where it can be adopted.', target.parent) END;
+		END IF;
+		WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = target.base_type) LOOP
+			target.base_type := (SELECT typbasetype FROM pg_type WHERE oid = target.base_type);
+		END LOOP;
+		prefix := CASE target.base_type WHEN 'bigint'::regtype THEN 'snowflake'
+			WHEN to_regtype(extension_schema || '.sno') THEN 'sno' END;
+		IF prefix IS NULL AND NOT target.is_narrow THEN
+			RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+				MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, target.type),
+				DETAIL = 'Snowflake IDs are of type bigint or sno.';
+		END IF;
+
+		-- for an inherited column, the column that it is inherited from
+		WITH RECURSIVE holder (attrelid, attnum, attname) AS (
+			SELECT attrelid, attnum, attname FROM pg_attribute WHERE attrelid = relation AND attname = attribute
+			UNION
+			SELECT a.attrelid, a.attnum, a.attname
+			FROM holder h CROSS JOIN LATERAL (
+				SELECT f.conrelid, pair.referring FROM pg_constraint f
+					CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
+				WHERE f.contype = 'f' AND f.confrelid = h.attrelid AND pair.referred = h.attnum
+				UNION ALL
+				SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhrelid
+				WHERE i.inhparent = h.attrelid AND k.attname = h.attname
+				UNION ALL
+				SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhparent
+				WHERE i.inhrelid = h.attrelid AND k.attname = h.attname) AS related (relid, num)
+			JOIN pg_attribute a ON a.attrelid = related.relid AND a.attnum = related.num)
+		SELECT a.attrelid::regclass AS relation, a.attname AS name, a.atttypid::regtype AS type INTO changed
+		FROM holder JOIN pg_attribute a USING (attrelid, attnum) JOIN pg_type t ON t.oid = a.atttypid
+		WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
+		ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
+		is_narrow := FOUND;
+		IF NOT is_narrow THEN	-- it is the default of the adopted column that is changed
+			SELECT relation, attribute AS name INTO changed;
+		END IF;
+		obstacle := NULL;
+		IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+			EXECUTE $q$
+				SELECT CASE
+					WHEN a.attname = column_to_column_name(t.logicalrelid, t.partkey) THEN 'The column is the distribution column.'
+					WHEN a.attidentity <> '' THEN 'The column is an IDENTITY column.'
+					WHEN $3 AND EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+						WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+							AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum) THEN 'The column owns a sequence.' END
+				FROM pg_dist_partition t JOIN pg_attribute a ON a.attrelid = t.logicalrelid
+				WHERE t.logicalrelid = $1 AND a.attname = $2 $q$
+			INTO obstacle USING changed.relation, changed.name, is_narrow;
+		END IF;
+		detour := CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = changed.relation AND attidentity <> '')
+			THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY),'
+				' %sadopt the column there, distribute it, and copy the rows.',
+				changed.relation, CASE WHEN is_narrow THEN 'change the type and ' END)
+			ELSE format('Use undistribute_table(), %sadopt the column, and distribute the table again.',
+				CASE WHEN is_narrow THEN 'change the type, ' END) END;
+		IF is_narrow THEN
+			RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+				MESSAGE = format('column "%s" of relation %s is of type %s', changed.name, changed.relation, changed.type),
+				DETAIL = concat_ws('  ', 'Snowflake IDs are of type bigint.', obstacle),
+				HINT = CASE WHEN obstacle IS NOT NULL THEN detour ELSE
+					format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite the table under an ACCESS EXCLUSIVE lock.',
+						changed.relation, changed.name) END;
+		ELSIF obstacle IS NOT NULL THEN
+			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+				MESSAGE = format('the default of column "%s" of relation %s cannot be changed while the table is distributed by Citus', attribute, relation),
+				DETAIL = obstacle, HINT = detour;
+		END IF;
+		nextval := format('%s.%s_nextval()', extension_schema, prefix);
+		EXECUTE format('SELECT %s', nextval) INTO next_id;
+	END LOOP;
+	EXECUTE format('SELECT greatest::text, greatest OPERATOR(%1$s.>=) $1::%2$s AS is_above'
+			' FROM (SELECT %1$s.max(%3$I::%2$s) AS greatest FROM %4$s) g',
+		(SELECT typnamespace::regnamespace FROM pg_type WHERE oid = target.base_type), target.base_type::regtype, attribute, relation)
+	INTO ids USING next_id;
+	IF ids.is_above THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID', attribute, relation),
+			DETAIL = format('The greatest value is %s, and the next ID is %s.', ids.greatest, next_id),
+			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another layout than "snowflake.layout", or have future times.';
+	END IF;
 
 	-- the table comes before its partitions and children
 	FOR member IN
@@ -914,18 +823,13 @@ CREATE TYPE sno (
 COMMENT ON TYPE sno IS
 '80-bit ID: time in units of 4 ms, tick-tock bit, metabyte, partition, sequence number; its text has 16 characters of 2 to 9 and a to x';
 
-CREATE FUNCTION sno_to_bytea(id sno) RETURNS bytea
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION sno_to_bytea(sno) IS 'converts a sno to its 10 bytes, the most significant first';
-
 CREATE FUNCTION sno_from_bytea(bytes bytea) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_from_bytea(bytea) IS
 'converts 10 bytes, the most significant first, to a sno; raises invalid_binary_representation for another number of bytes';
 
-CREATE CAST (sno AS bytea) WITH FUNCTION sno_to_bytea(sno);
+CREATE CAST (sno AS bytea) WITH FUNCTION sno_send(sno);
 CREATE CAST (bytea AS sno) WITH FUNCTION sno_from_bytea(bytea);
 
 CREATE FUNCTION sno_to_uuid(id sno) RETURNS uuid
@@ -1089,12 +993,6 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_sequence(sno) IS 'sequence number of a sno within its unit of 4 ms, 0 to 65535';
 
-CREATE FUNCTION sno_tick_tock(id sno) RETURNS boolean
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION sno_tick_tock(sno) IS
-'phase of a sno, which changes each time the clock of its partition is set back';
-
 CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer, sequence integer,
 	tick_tock boolean DEFAULT false)
 RETURNS sno
@@ -1117,11 +1015,6 @@ RETURN id >= sno_boundary(start_at) AND id < sno_boundary(end_at);
 
 COMMENT ON FUNCTION sno_between(sno, timestamptz, timestamptz) IS
 'whether the time of a sno is at or after start_at and before end_at; turned into two comparisons of id, for which an index can be used';
-
-CREATE FUNCTION sno_zero() RETURNS sno
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION sno_zero() IS 'smallest sno, in which all bits are 0';
 
 /*
  * Generating IDs of type sno

@@ -181,20 +181,13 @@ RETURN make_interval(secs => extract(epoch FROM length)::double precision);
 COMMENT ON FUNCTION snowflake_registry.exactly(interval) IS
 'converts an interval to seconds, with 24 hours a day and 30 days a month; internal';
 
-CREATE FUNCTION snowflake_registry.distance(skew interval) RETURNS interval
-LANGUAGE SQL IMMUTABLE STRICT
-RETURN greatest(skew, -skew);
-
-COMMENT ON FUNCTION snowflake_registry.distance(interval) IS
-'absolute value of an interval; internal';
-
 /*
  * The timeline is the one on which WAL is being written; the control file shows a new
  * timeline only after the next checkpoint.  A dump that is restored in the same cluster has
  * another database, or another table.
  */
 CREATE FUNCTION snowflake_registry.current_incarnation() RETURNS text
-LANGUAGE SQL VOLATILE
+LANGUAGE SQL
 RETURN concat_ws('/',
 	(SELECT system_identifier FROM pg_control_system()),
 	left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
@@ -224,7 +217,7 @@ COMMENT ON FUNCTION snowflake_registry.longest_lease(snowflake_registry.config) 
  * lost.  But a server that lies cannot use up the numbers, however often it calls.
  */
 CREATE FUNCTION snowflake_registry.lease_number_limit() RETURNS bigint
-LANGUAGE SQL VOLATILE
+LANGUAGE SQL
 RETURN least(extract(epoch FROM clock_timestamp()) * 1000000000, 9000000000000000000)::bigint;
 
 COMMENT ON FUNCTION snowflake_registry.lease_number_limit() IS
@@ -236,7 +229,7 @@ COMMENT ON FUNCTION snowflake_registry.lease_number_limit() IS
  * a lost number can be above grace_lease_number, and causes another grace period.
  */
 CREATE FUNCTION snowflake_registry.begin_grace_period(until timestamptz, known bigint) RETURNS snowflake_registry.config
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -287,7 +280,7 @@ COMMENT ON FUNCTION snowflake_registry.begin_grace_period(timestamptz, bigint) I
 CREATE FUNCTION snowflake_registry.enter(skew interval DEFAULT '0', known bigint DEFAULT 0,
 	token uuid DEFAULT NULL, machine_id integer DEFAULT NULL)
 RETURNS snowflake_registry.config
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -320,7 +313,7 @@ BEGIN
 		RAISE LOG 'role "%" knows of lease number %, which is not stored', session_user, known;
 	END IF;
 	IF is_lost OR config.incarnation IS DISTINCT FROM snowflake_registry.current_incarnation() THEN
-		IF snowflake_registry.distance(skew) <= config.max_skew THEN
+		IF greatest(skew, -skew) <= config.max_skew THEN
 			RETURN snowflake_registry.begin_grace_period(NULL, known);
 		ELSIF is_lost THEN
 			UPDATE snowflake_registry.config c SET incarnation = NULL, last_lease_number = greatest(c.last_lease_number, known);
@@ -335,22 +328,15 @@ COMMENT ON FUNCTION snowflake_registry.enter(interval, bigint, uuid, integer) IS
 
 /*
  * Servers record the answer, so a row that is inserted is on disk, and on synchronous standbys,
- * before it is returned.  As in enter(), the wait for the transaction of another caller that has
- * inserted the row is limited.
+ * before it is returned.  No grace period begins, since the clock of the caller is not known.
  */
 CREATE FUNCTION snowflake_registry.identity() RETURNS bigint
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM snowflake_registry.config) THEN
-		IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
-			PERFORM set_config('synchronous_commit', 'on', true);
-		END IF;
-		IF current_setting('lock_timeout') = '0' THEN
-			PERFORM set_config('lock_timeout', '5s', true);
-		END IF;
-		INSERT INTO snowflake_registry.config (is_new) VALUES (true) ON CONFLICT DO NOTHING;
+		PERFORM snowflake_registry.enter(NULL);
 	END IF;
 	RETURN (SELECT c.identity FROM snowflake_registry.config c);
 END
@@ -369,8 +355,8 @@ COMMENT ON FUNCTION snowflake_registry.refuse(text, timestamptz) IS
 CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval, config snowflake_registry.config) RETURNS text
 LANGUAGE SQL STABLE
 RETURN CASE
-	WHEN snowflake_registry.distance(skew) > config.max_skew THEN
-		format('the clock is %s %s that of the registry, whose max_skew is %s', snowflake_registry.distance(skew),
+	WHEN greatest(skew, -skew) > config.max_skew THEN
+		format('the clock is %s %s that of the registry, whose max_skew is %s', greatest(skew, -skew),
 			CASE WHEN skew > '0' THEN 'ahead of' ELSE 'behind' END, config.max_skew)
 	WHEN snowflake_registry.exactly(lease) > config.max_lease THEN
 		format('a lease of %s is longer than max_lease of the registry, which is %s', lease, config.max_lease)
@@ -379,7 +365,8 @@ END;
 COMMENT ON FUNCTION snowflake_registry.objection(interval, interval, snowflake_registry.config) IS
 'reason to refuse a claim or renewal because of the caller''s clock or the length of the lease, or null; internal';
 
--- The arguments that claim() and renew() share are checked before anything is locked.
+-- The arguments that claim() and renew() share are checked before anything is locked.  enter()
+-- checks the upper bound of known.
 CREATE FUNCTION snowflake_registry.check_call(token uuid, lease interval, clock timestamptz, holder text, known bigint)
 RETURNS void
 LANGUAGE plpgsql
@@ -392,20 +379,12 @@ BEGIN
 	PERFORM snowflake_registry.require(isfinite(clock), 'clock must be a finite time');
 	PERFORM snowflake_registry.require(holder IS NOT NULL, 'holder must not be null');
 	PERFORM snowflake_registry.require(length(holder) <= 256, 'holder must have at most 256 characters');
-	PERFORM snowflake_registry.check_known(known);
+	PERFORM snowflake_registry.require(known >= 0, 'known must be 0 or above');
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.check_call(uuid, interval, timestamptz, text, bigint) IS
 'raises invalid_parameter_value for invalid arguments of claim() or renew(); internal';
-
--- enter() checks the upper bound, which is known once the registry is locked.
-CREATE FUNCTION snowflake_registry.check_known(known bigint) RETURNS void
-LANGUAGE SQL
-RETURN snowflake_registry.require(known >= 0, 'known must be 0 or above');
-
-COMMENT ON FUNCTION snowflake_registry.check_known(bigint) IS
-'raises invalid_parameter_value for a lease number below 0, or null; internal';
 
 CREATE FUNCTION snowflake_registry.check_layout(layout text, machine_bits integer) RETURNS void
 LANGUAGE plpgsql
@@ -433,32 +412,13 @@ COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
 'makes a machine ID a fixed one; internal';
 
 /*
- * Calls of servers fix at most half of the machine IDs: a server that makes false requests leaves
- * the other half to servers that take any number.
- */
-CREATE FUNCTION snowflake_registry.note_fixed(wanted integer, ids bigint, holder text) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF wanted IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_registry.machine m WHERE m.machine_id = wanted AND m.is_fixed)
-			AND (SELECT count(*) FROM snowflake_registry.machine m WHERE m.is_fixed) < ids / 2 THEN
-		PERFORM snowflake_registry.fix(wanted, holder);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_registry.note_fixed(integer, bigint, text) IS
-'makes a machine ID that a server asks for a fixed one, unless half of all are fixed already; internal';
-
-/*
  * The stored end is never moved backward here, whatever end is requested.  A token holds one
  * lease: another lease that it held can no longer be renewed, and ends when it ends.
  */
 CREATE FUNCTION snowflake_registry.grant_lease(id integer, new_token uuid, new_holder text,
-	new_from timestamptz, new_until timestamptz, new_skew interval)
+	new_from timestamptz, new_until timestamptz, new_skew interval, new_is_wanted boolean DEFAULT NULL)
 RETURNS snowflake_registry.answer
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -469,7 +429,8 @@ BEGIN
 	RETURNING c.last_lease_number INTO number;
 	UPDATE snowflake_registry.machine m SET token = NULL WHERE m.token = new_token AND m.machine_id <> id;
 	INSERT INTO snowflake_registry.machine AS m
-	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(), clock_timestamp(), new_skew)
+	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(), clock_timestamp(), new_skew,
+		DEFAULT, new_is_wanted)
 	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE
 	SET token = excluded.token,
 		holder = excluded.holder,
@@ -478,14 +439,15 @@ BEGIN
 		lease_number = excluded.lease_number,
 		claimed_at = CASE WHEN m.token = excluded.token THEN m.claimed_at ELSE excluded.claimed_at END,
 		seen_at = excluded.seen_at,
-		skew = excluded.skew
+		skew = excluded.skew,
+		is_wanted = coalesce(excluded.is_wanted, m.is_wanted)
 	RETURNING m.machine_id, m.lease_from, m.lease_until, m.lease_number, m.skew INTO answer;
 	RETURN answer;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz, interval) IS
-'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; internal';
+COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz, interval, boolean) IS
+'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; new_is_wanted is null for a renewal; internal';
 
 /*
  * The previous lease must have ended by the caller's clock, because the new lease begins by
@@ -493,7 +455,7 @@ COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestam
  * that a server whose clock is ahead does not take a machine ID that is in use.
  */
 CREATE FUNCTION snowflake_registry.is_free(m snowflake_registry.machine, clock timestamptz) RETURNS boolean
-LANGUAGE SQL VOLATILE
+LANGUAGE SQL
 RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_timestamp());
 
 COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, timestamptz) IS
@@ -509,7 +471,7 @@ COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, times
  * gap before it.  No row after the first free one is read.
  */
 CREATE FUNCTION snowflake_registry.smallest_free_of(first_rows bigint, ids bigint, clock timestamptz) RETURNS bigint
-LANGUAGE SQL VOLATILE
+LANGUAGE SQL
 RETURN (
 	SELECT r.number
 	FROM (SELECT f.m, row_number() OVER (ORDER BY (f.m).machine_id) - 1 AS number
@@ -520,24 +482,16 @@ RETURN (
 COMMENT ON FUNCTION snowflake_registry.smallest_free_of(bigint, bigint, timestamptz) IS
 'smallest machine ID that has no row, or whose row is free, judged by the first rows alone (all of them, if that is null); null if it is after them; internal';
 
-CREATE FUNCTION snowflake_registry.smallest_free_without_gap(ids bigint, clock timestamptz) RETURNS bigint
-LANGUAGE SQL VOLATILE
-RETURN (
-	SELECT CASE WHEN count(*) = 0 OR max(m.machine_id) = count(*) - 1 THEN
-			least(min(m.machine_id) FILTER (WHERE NOT (m.is_fixed AND ids > 1) AND snowflake_registry.is_free(m, clock)), count(*))
-		END
-	FROM snowflake_registry.machine m);
-
-COMMENT ON FUNCTION snowflake_registry.smallest_free_without_gap(bigint, timestamptz) IS
-'smallest machine ID that has no row, or whose row is free, or null if a machine ID without a row is below one that has a row; internal';
-
 CREATE FUNCTION snowflake_registry.smallest_free(ids bigint, clock timestamptz) RETURNS integer
-LANGUAGE SQL VOLATILE
+LANGUAGE SQL
 RETURN (
 	SELECT id::integer
 	FROM coalesce(
 		snowflake_registry.smallest_free_of(100, ids, clock),
-		snowflake_registry.smallest_free_without_gap(ids, clock),
+		(SELECT CASE WHEN count(*) = 0 OR max(m.machine_id) = count(*) - 1 THEN
+				least(min(m.machine_id) FILTER (WHERE NOT (m.is_fixed AND ids > 1) AND snowflake_registry.is_free(m, clock)), count(*))
+			END
+		FROM snowflake_registry.machine m),
 		snowflake_registry.smallest_free_of(NULL, ids, clock)) id
 	WHERE id < ids);
 
@@ -545,7 +499,7 @@ COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
 'smallest machine ID, of those below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
 CREATE FUNCTION snowflake_registry.must_leave(m snowflake_registry.machine, config snowflake_registry.config, clock timestamptz) RETURNS boolean
-LANGUAGE SQL VOLATILE
+LANGUAGE SQL
 RETURN m.is_fixed AND m.is_wanted IS FALSE AND config.grace_until <= least(clock_timestamp(), clock)
 	AND snowflake_registry.smallest_free(1::bigint << config.machine_bits, clock) IS NOT NULL;
 
@@ -565,29 +519,6 @@ END;
 COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry.config) IS
 'refusal during a grace period; internal';
 
-CREATE FUNCTION snowflake_registry.refuse_taken(id integer) RETURNS snowflake_registry.answer
-LANGUAGE SQL STABLE
-RETURN (
-	SELECT snowflake_registry.refuse(
-		format('machine ID %s is taken until %s by "%s"', id, m.lease_until, m.holder), m.lease_until)
-	FROM snowflake_registry.machine m WHERE m.machine_id = id);
-
-COMMENT ON FUNCTION snowflake_registry.refuse_taken(integer) IS
-'refusal of a claim for a machine ID that is not free; internal';
-
-CREATE FUNCTION snowflake_registry.refuse_all_taken(ids bigint) RETURNS snowflake_registry.answer
-LANGUAGE SQL STABLE
-RETURN (
-	SELECT CASE WHEN count(*) = 0 THEN
-		snowflake_registry.refuse(format('all %s machine IDs are reserved for servers that request them', ids))
-	ELSE
-		snowflake_registry.refuse(format('all %s machine IDs are taken until %s', ids, min(m.lease_until)), min(m.lease_until))
-	END
-	FROM snowflake_registry.machine m WHERE m.machine_id < ids AND NOT (m.is_fixed AND ids > 1));
-
-COMMENT ON FUNCTION snowflake_registry.refuse_all_taken(bigint) IS
-'refusal of a claim when no machine ID is free; internal';
-
 /*
  * Functions that servers call
  *
@@ -601,7 +532,7 @@ COMMENT ON FUNCTION snowflake_registry.refuse_all_taken(bigint) IS
 CREATE FUNCTION snowflake_registry.claim(token uuid, layout text, machine_bits integer, wanted integer,
 	lease interval, clock timestamptz, holder text, known bigint)
 RETURNS snowflake_registry.answer
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -610,9 +541,9 @@ DECLARE
 	objection text;
 	ids bigint;
 	lease_until timestamptz;
-	held snowflake_registry.machine;
+	last snowflake_registry.machine;
 	id integer;
-	answer snowflake_registry.answer;
+	free_at timestamptz;
 BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
 	PERFORM snowflake_registry.check_layout(layout, machine_bits);
@@ -635,34 +566,38 @@ BEGIN
 			config.layout, config.machine_bits, layout, machine_bits));
 	END IF;
 
-	PERFORM snowflake_registry.note_fixed(wanted, ids, holder);
+	-- at most half, so that false requests leave the others to servers that take any number
+	IF wanted IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_registry.machine m WHERE m.machine_id = wanted AND m.is_fixed)
+			AND (SELECT count(*) FROM snowflake_registry.machine m WHERE m.is_fixed) < ids / 2 THEN
+		PERFORM snowflake_registry.fix(wanted, holder);
+	END IF;
 
 	-- the server repeats its claim, because the answer was lost
-	SELECT * INTO held FROM snowflake_registry.machine m WHERE m.token = claim.token;
-	IF held.lease_number > config.grace_lease_number AND coalesce(wanted = held.machine_id, NOT snowflake_registry.must_leave(held, config, clock)) THEN
-		UPDATE snowflake_registry.machine m SET is_wanted = wanted IS NOT NULL WHERE m.machine_id = held.machine_id;
-		RETURN snowflake_registry.grant_lease(held.machine_id, token, holder, held.lease_from, lease_until, skew);
+	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.token = claim.token;
+	IF last.lease_number > config.grace_lease_number
+			AND coalesce(wanted = last.machine_id, NOT snowflake_registry.must_leave(last, config, clock)) THEN
+		RETURN snowflake_registry.grant_lease(last.machine_id, token, holder, last.lease_from, lease_until, skew, wanted IS NOT NULL);
 	END IF;
 
 	IF config.grace_until > least(clock_timestamp(), clock) THEN
 		RETURN snowflake_registry.refuse_in_grace_period(config);
-	ELSIF wanted IS NULL THEN
-		id := snowflake_registry.smallest_free(ids, clock);
-		IF id IS NULL THEN
-			RETURN snowflake_registry.refuse_all_taken(ids);
-		END IF;
-	ELSIF EXISTS (SELECT FROM snowflake_registry.machine m
-			WHERE m.machine_id = wanted AND NOT snowflake_registry.is_free(m, clock)) THEN
-		RETURN snowflake_registry.refuse_taken(wanted);
-	ELSE
-		id := wanted;
 	END IF;
-	answer := snowflake_registry.grant_lease(id, token, holder,
-		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
-			(SELECT m.lease_until FROM snowflake_registry.machine m WHERE m.machine_id = id)),
-		lease_until, skew);
-	UPDATE snowflake_registry.machine m SET is_wanted = wanted IS NOT NULL WHERE m.machine_id = id;
-	RETURN answer;
+	id := coalesce(wanted, snowflake_registry.smallest_free(ids, clock));
+	IF id IS NULL THEN
+		SELECT min(m.lease_until) INTO free_at
+		FROM snowflake_registry.machine m WHERE m.machine_id < ids AND NOT (m.is_fixed AND ids > 1);
+		RETURN snowflake_registry.refuse(CASE
+			WHEN free_at IS NULL THEN format('all %s machine IDs are reserved for servers that request them', ids)
+			ELSE format('all %s machine IDs are taken until %s', ids, free_at) END, free_at);
+	END IF;
+	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.machine_id = id;
+	IF NOT snowflake_registry.is_free(last, clock) THEN
+		RETURN snowflake_registry.refuse(
+			format('machine ID %s is taken until %s by "%s"', id, last.lease_until, last.holder), last.lease_until);
+	END IF;
+	RETURN snowflake_registry.grant_lease(id, token, holder,
+		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew, last.lease_until),
+		lease_until, skew, wanted IS NOT NULL);
 END
 $$;
 
@@ -681,7 +616,7 @@ COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, inter
 CREATE FUNCTION snowflake_registry.renew(token uuid, machine_id integer, lease_from timestamptz, lease_until timestamptz,
 	lease interval, clock timestamptz, holder text, known bigint)
 RETURNS snowflake_registry.answer
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -734,7 +669,7 @@ COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timesta
  * administrator has set a later grace_until.
  */
 CREATE FUNCTION snowflake_registry.release(token uuid, used_until timestamptz, known bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -742,7 +677,7 @@ DECLARE
 BEGIN
 	PERFORM snowflake_registry.require(token IS NOT NULL, 'token must not be null');
 	PERFORM snowflake_registry.require(used_until IS NOT NULL, 'used_until must not be null');
-	PERFORM snowflake_registry.check_known(known);
+	PERFORM snowflake_registry.require(known >= 0, 'known must be 0 or above');
 	config := snowflake_registry.enter(NULL, known, token);
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
@@ -761,7 +696,7 @@ COMMENT ON FUNCTION snowflake_registry.release(uuid, timestamptz, bigint) IS
  */
 
 CREATE FUNCTION snowflake_registry.admit(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT
+LANGUAGE plpgsql STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -777,7 +712,7 @@ COMMENT ON FUNCTION snowflake_registry.admit(regrole) IS
 'grants a role the privileges to call claim(), renew() and release(), and no others; for the owner of the registry';
 
 CREATE FUNCTION snowflake_registry.dismiss(role regrole) RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT
+LANGUAGE plpgsql STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -799,7 +734,7 @@ COMMENT ON FUNCTION snowflake_registry.dismiss(regrole) IS
  * lease, so the numbers start at 1, and a server that does know of a lease number is noticed.
  */
 CREATE FUNCTION snowflake_registry.declare_first() RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -829,7 +764,7 @@ COMMENT ON FUNCTION snowflake_registry.declare_first() IS
  */
 CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL, max_skew interval DEFAULT NULL)
 RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -866,7 +801,7 @@ COMMENT ON FUNCTION snowflake_registry.configure(interval, interval) IS
  */
 CREATE FUNCTION snowflake_registry.declare_dead(machine_id integer, issued_until timestamptz DEFAULT NULL)
 RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -894,7 +829,7 @@ COMMENT ON FUNCTION snowflake_registry.declare_dead(integer, timestamptz) IS
 'ends the lease of a machine ID whose holder issues no more IDs, and has issued only IDs with times before issued_until.  If issued_until is null, the holder must have stopped before now, with a clock whose skew was within max_skew of the one last seen.  Returns the time from which the machine ID can be leased again.  Raises object_not_in_prerequisite_state if it is not held, invalid_parameter_value for invalid arguments';
 
 CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT NULL) RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -908,7 +843,7 @@ COMMENT ON FUNCTION snowflake_registry.start_grace_period(timestamptz) IS
 'starts a grace period, for a registry that might have lost leases: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost.  Servers that hold a lease keep it and can renew it.  Never shortens a grace period.  Returns its end.  Raises invalid_parameter_value if until is infinite';
 
 CREATE FUNCTION snowflake_registry.end_grace_period() RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -921,7 +856,7 @@ COMMENT ON FUNCTION snowflake_registry.end_grace_period() IS
 'ends the grace period, for a registry that has lost no lease, for example after the promotion of a synchronous standby.  If leases were lost, IDs can be issued twice';
 
 CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL, machine_bits integer DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
@@ -937,7 +872,7 @@ COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
 'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
 
 CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean DEFAULT true) RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN

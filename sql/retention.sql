@@ -11,7 +11,7 @@ CREATE VIEW partitions AS
 CREATE TABLE orders (id bigint PRIMARY KEY, item text) PARTITION BY RANGE (id);
 SELECT snowflake_create_partitions('orders', month, month + interval '1 month', '1 month')
 FROM generate_series('2024-06-01'::timestamptz, '2024-01-01', '-1 month') month;
-INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2024-01-01', '2024-07-01', '1 month');
+INSERT INTO orders SELECT snowflake_boundary(month), to_char(month, 'YYYY_MM') FROM generate_series(timestamptz '2024-01-01', '2024-06-01', '1 month') month;
 SELECT * FROM snowflake_detach_partitions('orders', '2024-03-15', '-infinity');
 SELECT * FROM snowflake_drop_partitions('orders', '2024-05-15', '-infinity');
 SELECT item FROM orders ORDER BY id;
@@ -105,14 +105,15 @@ DROP DOMAIN number, event_id;
 CREATE TABLE visits (id bigint, region text) PARTITION BY LIST (region);
 CREATE TABLE visits_north PARTITION OF visits FOR VALUES IN ('north') PARTITION BY RANGE (id);
 SELECT count(*) FROM snowflake_create_partitions('visits_north', '2024-01-01', '2024-04-01', '1 month');
-INSERT INTO visits SELECT from_id, 'north' FROM snowflake_periods('2024-01-01', '2024-04-01', '1 month');
+INSERT INTO visits SELECT snowflake_boundary(month), 'north' FROM generate_series(timestamptz '2024-01-01', '2024-03-01', '1 month') month;
 SELECT * FROM snowflake_drop_partitions('visits_north', '2024-02-20', '-infinity');
 SELECT tableoid::regclass FROM visits ORDER BY id;
 SELECT * FROM snowflake_drop_partitions('visits', '2024-02-20', '-infinity');
 \echo :SQLSTATE
 CREATE TABLE years (id bigint) PARTITION BY RANGE (id);
-SELECT format('CREATE TABLE years_%s PARTITION OF years FOR VALUES FROM (%s) TO (%s) PARTITION BY RANGE (id)', name, from_id, to_id)
-FROM snowflake_periods('2023-01-01', '2025-01-01', '1 year') \gexec
+SELECT format('CREATE TABLE years_%s PARTITION OF years FOR VALUES FROM (%s) TO (%s) PARTITION BY RANGE (id)',
+              to_char(year, 'YYYY'), snowflake_boundary(year), snowflake_boundary(year + interval '1 year'))
+FROM generate_series(timestamptz '2023-01-01', '2024-01-01', '1 year') year \gexec
 SELECT count(*) FROM snowflake_create_partitions('years_2023', '2023-01-01', '2024-01-01', '1 month');
 SELECT count(*) FROM snowflake_create_partitions('years_2024', '2024-01-01', '2025-01-01', '1 month');
 SELECT * FROM snowflake_drop_partitions('years', '2024-02-15', '-infinity');
@@ -145,7 +146,7 @@ SELECT * FROM partitions WHERE parent = 'orders'::regclass;
 
 -- foreign keys and views: PostgreSQL raises the error, and nothing was dropped
 CREATE TABLE invoices (order_id bigint REFERENCES orders);
-INSERT INTO orders SELECT from_id, name FROM snowflake_periods('2023-01-01', '2024-01-01', '6 months');
+INSERT INTO orders SELECT snowflake_boundary(at), to_char(at, 'YYYY_MM') FROM generate_series(timestamptz '2023-01-01', '2023-07-01', '6 months') at;
 INSERT INTO invoices SELECT snowflake_boundary('2023-07-01');
 \set VERBOSITY sqlstate
 SELECT * FROM snowflake_drop_partitions('orders', '2024-01-01', '-infinity');

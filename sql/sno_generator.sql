@@ -5,7 +5,7 @@ SELECT sno_metabyte(sno_nextval()) AS none, sno_metabyte(sno_nextval(200)) AS gi
 FROM sno_nextvals(3, 255) AS id;
 SELECT clock_timestamp() AS before \gset
 CREATE TEMP TABLE taken AS SELECT n, sno_nextval(n % 256) AS id FROM generate_series(0, 199999) n;
-SELECT count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), sno_tick_tock(id))) AS ids,
+SELECT count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), (sno_decode(id)).tick_tock)) AS ids,
        count(*) FILTER (WHERE sno_metabyte(id) <> n % 256) AS wrong_metabyte,
        count(DISTINCT sno_partition(id)) AS partitions, min(sno_partition(id)) = current_setting('snowflake.machine_id')::integer AS is_machine_id,
        count(*) FILTER (WHERE sno_timestamp(id) NOT BETWEEN timestamptz :'before' - interval '4 ms' AND clock_timestamp() + interval '10 ms') AS untrue
@@ -28,7 +28,7 @@ SELECT sno_nextvals(-1, 0);
 SELECT sno_nextval(NULL) IS NULL AS null;
 
 -- for a given time: the session counts the sequence numbers
-SELECT sno_metabyte(id), sno_timestamp(id), sno_sequence(id) = 0 AS first, sno_tick_tock(id), sno_partition(id) = current_setting('snowflake.machine_id')::integer AS here
+SELECT sno_metabyte(id), sno_timestamp(id), sno_sequence(id) = 0 AS first, sno_partition(id) = current_setting('snowflake.machine_id')::integer AS here
 FROM sno_at('2020-02-20 20:20:20.0205', 9) AS id;
 SELECT sno_sequence(sno_at('2020-02-20', 9)) - sno_sequence(sno_at('2020-02-20', 9)) AS step;
 SELECT count(DISTINCT sno_at('2020-02-20', 0)) FROM generate_series(1, 65536);

@@ -18,7 +18,7 @@ sub issues
 {
 	my ($from, $phase, $name) = @_;
 	my @rows = split /\n/, $from->safe_psql('postgres', q{
-		SELECT id, sno_tick_tock(id), sno_partition(id), extract(epoch FROM clock_timestamp() - sno_timestamp(id))
+		SELECT id, (sno_decode(id)).tick_tock, sno_partition(id), extract(epoch FROM clock_timestamp() - sno_timestamp(id))
 		FROM sno_nextvals(1000, 3) AS id});
 	my @again = grep { $seen{ (split /\|/)[0] }++ } @rows;
 	my @wrong = grep { my (undef, $t, $partition, $behind) = split /\|/; $t ne $phase || $partition != 77 || $behind < -0.02 || $behind > 5 } @rows;
@@ -94,13 +94,13 @@ issues($server, 't', 'until it is past both');
 # A clock that is wrong when a server starts, and then corrected, is trusted.
 my $its_clock = TestClock->new;
 my $wrong = snowflake_server('wrong', { clock => $its_clock }, 'snowflake.machine_id = 5', 'snowflake.max_wait = 0');
-is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 'f', 'a server with the right clock');
+is($wrong->safe_psql('postgres', 'SELECT (sno_decode(sno_nextval())).tick_tock'), 'f', 'a server with the right clock');
 $wrong->stop;
 $its_clock->set(-7200);
 $wrong->start;
-is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'that starts with a clock two hours behind');
+is($wrong->safe_psql('postgres', 'SELECT (sno_decode(sno_nextval())).tick_tock'), 't', 'that starts with a clock two hours behind');
 $its_clock->set(2);
-is($wrong->safe_psql('postgres', 'SELECT sno_tick_tock(sno_nextval())'), 't', 'continues when it is corrected');
+is($wrong->safe_psql('postgres', 'SELECT (sno_decode(sno_nextval())).tick_tock'), 't', 'continues when it is corrected');
 
 # The end of the timestamp bits: callers wait for a floor there, also if the durable state rounds it up to
 # the end, and a clock that is past it is an error.
@@ -137,7 +137,7 @@ refuses('a floor that was set before the first ID');
 $server->stop;
 $server->start;
 $server->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
-is($server->safe_psql('postgres', "SET snowflake.max_wait = '10 s'; SELECT sno_tick_tock(sno_nextval())"), 't', 'and set back before the first ID');
+is($server->safe_psql('postgres', "SET snowflake.max_wait = '10 s'; SELECT (sno_decode(sno_nextval())).tick_tock"), 't', 'and set back before the first ID');
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
 $clock->set(1200 + 4300);
 issues($server, 't', 'until it is reached');
@@ -182,8 +182,8 @@ my $list = "$scratch/snos.all";
 system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");
 $busy->safe_psql('postgres', "CREATE UNLOGGED TABLE taken (id sno); COPY taken FROM '$list'");
 my $result = $busy->safe_psql('postgres', q{
-	SELECT count(*), count(*) - count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), sno_tick_tock(id))),
-		count(*) FILTER (WHERE sno_tick_tock(id)) > 1000 FROM taken});
+	SELECT count(*), count(*) - count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), (sno_decode(id)).tick_tock)),
+		count(*) FILTER (WHERE (sno_decode(id)).tick_tock) > 1000 FROM taken});
 my ($count, $duplicates, $both) = split /\|/, $result;
 cmp_ok($count, '>', 128_000, "256 sessions and 4 crashes: $count IDs");
 is("$duplicates $both", '0 t', 'none twice, metabytes left aside, in both phases');
@@ -197,7 +197,7 @@ is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * '
 
 # A generator at its limit is not mistaken for one whose clock has stepped back.
 my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-63'", 'snowflake.max_wait = -1');
-is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or(sno_tick_tock(id)) FROM (SELECT sno_nextvals(30000, 0) AS id) i'), '30000|f',
+is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or((sno_decode(id)).tick_tock) FROM (SELECT sno_nextvals(30000, 0) AS id) i'), '30000|f',
 	'all the IDs of a narrow range');
 is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a change of phase');
 is($narrow->safe_psql('postgres', "SELECT overflow_ticks > 100 FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', 'are counted as overflows');

@@ -16,7 +16,6 @@ PG_FUNCTION_INFO_V1(snowflake_decode);
 PG_FUNCTION_INFO_V1(snowflake_timestamp);
 PG_FUNCTION_INFO_V1(snowflake_machine_id);
 PG_FUNCTION_INFO_V1(snowflake_sequence);
-PG_FUNCTION_INFO_V1(snowflake_is_valid);
 
 Datum
 snowflake_decode(PG_FUNCTION_ARGS)
@@ -58,11 +57,4 @@ snowflake_sequence(PG_FUNCTION_ARGS)
 	int64		id = sf_id_argument(fcinfo, 0, layout, 1);
 
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).sequence);
-}
-
-/* Returns false for a number for which the functions above raise an error. */
-Datum
-snowflake_is_valid(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(sf_layout_holds(sf_layout_argument(fcinfo, 1), PG_GETARG_INT64(0)));
 }

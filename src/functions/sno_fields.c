@@ -15,10 +15,8 @@ PG_FUNCTION_INFO_V1(sno_timestamp);
 PG_FUNCTION_INFO_V1(sno_metabyte);
 PG_FUNCTION_INFO_V1(sno_partition);
 PG_FUNCTION_INFO_V1(sno_sequence);
-PG_FUNCTION_INFO_V1(sno_tick_tock);
 PG_FUNCTION_INFO_V1(sno_encode);
 PG_FUNCTION_INFO_V1(sno_boundary);
-PG_FUNCTION_INFO_V1(sno_zero);
 
 Datum
 sno_decode(PG_FUNCTION_ARGS)
@@ -61,12 +59,6 @@ sno_sequence(PG_FUNCTION_ARGS)
 }
 
 Datum
-sno_tick_tock(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(sf_sno_decompose(PG_GETARG_SNO(0)).tick_tock);
-}
-
-Datum
 sno_encode(PG_FUNCTION_ARGS)
 {
 	SfSnoFields fields;
@@ -83,10 +75,4 @@ Datum
 sno_boundary(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_SNO(sf_sno_boundary(PG_GETARG_TIMESTAMPTZ(0)));
-}
-
-Datum
-sno_zero(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_SNO(sf_sno_of(0, 0));
 }

@@ -15,7 +15,6 @@ PG_FUNCTION_INFO_V1(sno_in);
 PG_FUNCTION_INFO_V1(sno_out);
 PG_FUNCTION_INFO_V1(sno_recv);
 PG_FUNCTION_INFO_V1(sno_send);
-PG_FUNCTION_INFO_V1(sno_to_bytea);
 PG_FUNCTION_INFO_V1(sno_from_bytea);
 PG_FUNCTION_INFO_V1(sno_to_uuid);
 PG_FUNCTION_INFO_V1(sno_from_uuid);
@@ -55,6 +54,7 @@ sno_recv(PG_FUNCTION_ARGS)
 	PG_RETURN_SNO(id);
 }
 
+/* Also the cast to bytea: the ten bytes, the most significant first. */
 Datum
 sno_send(PG_FUNCTION_ARGS)
 {
@@ -63,16 +63,6 @@ sno_send(PG_FUNCTION_ARGS)
 	pq_begintypsend(&message);
 	pq_sendbytes(&message, (const char *) PG_GETARG_SNO(0)->bytes, SF_SNO_SIZE);
 	PG_RETURN_BYTEA_P(pq_endtypsend(&message));
-}
-
-Datum
-sno_to_bytea(PG_FUNCTION_ARGS)
-{
-	bytea	   *result = palloc(VARHDRSZ + SF_SNO_SIZE);
-
-	SET_VARSIZE(result, VARHDRSZ + SF_SNO_SIZE);
-	memcpy(VARDATA(result), PG_GETARG_SNO(0)->bytes, SF_SNO_SIZE);
-	PG_RETURN_BYTEA_P(result);
 }
 
 Datum
