@@ -81,17 +81,6 @@ typedef RepOriginId ReplOriginId;
 #define SF_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
 #endif
 
-/* Whether the current user may call a function. */
-static inline bool
-sf_may_execute(Oid function)
-{
-#if PG_VERSION_NUM >= 160000
-	return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
-#else
-	return pg_proc_aclcheck(function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
-#endif
-}
-
 /* Whether this process holds a lock in a mode. */
 #if PG_VERSION_NUM >= 170000
 #define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode), false)

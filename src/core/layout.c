@@ -66,41 +66,34 @@ sf_layout_format(const SfLayout *layout, char *buffer)
 }
 
 /*
- * Instants are compared before they are subtracted, and subtracted as unsigned
- * numbers: the distance of two int64 always fits a uint64.
+ * The ticks from the epoch to an instant, rounded up or down.  Instants are compared before they
+ * are subtracted, and subtracted as unsigned numbers: the distance of two int64 always fits a
+ * uint64.
  */
+static inline int64_t
+ticks_from_epoch(const SfLayout *layout, SfInstant instant, bool up)
+{
+	bool		before = instant < layout->epoch;
+	uint64_t	length = (uint64_t) layout->tick_length;
+	uint64_t	distance = before ? (uint64_t) layout->epoch - (uint64_t) instant :
+	(uint64_t) instant - (uint64_t) layout->epoch;
+	uint64_t	ticks = distance / length + (before != up && distance % length != 0);
+
+	if (ticks > INT64_MAX)
+		return before ? INT64_MIN : INT64_MAX;
+	return before ? -(int64_t) ticks : (int64_t) ticks;
+}
+
 SF_HOT int64_t
 sf_layout_tick_floor(const SfLayout *layout, SfInstant instant)
 {
-	uint64_t	length = (uint64_t) layout->tick_length;
-	uint64_t	distance;
-	uint64_t	ticks;
-
-	if (instant >= layout->epoch)
-	{
-		ticks = ((uint64_t) instant - (uint64_t) layout->epoch) / length;
-		return ticks > INT64_MAX ? INT64_MAX : (int64_t) ticks;
-	}
-	distance = (uint64_t) layout->epoch - (uint64_t) instant;
-	ticks = distance / length + (distance % length != 0);
-	return ticks > INT64_MAX ? INT64_MIN : -(int64_t) ticks;
+	return ticks_from_epoch(layout, instant, false);
 }
 
 int64_t
 sf_layout_tick_ceil(const SfLayout *layout, SfInstant instant)
 {
-	uint64_t	length = (uint64_t) layout->tick_length;
-	uint64_t	distance;
-	uint64_t	ticks;
-
-	if (instant <= layout->epoch)
-	{
-		ticks = ((uint64_t) layout->epoch - (uint64_t) instant) / length;
-		return ticks > INT64_MAX ? INT64_MIN : -(int64_t) ticks;
-	}
-	distance = (uint64_t) instant - (uint64_t) layout->epoch;
-	ticks = distance / length + (distance % length != 0);
-	return ticks > INT64_MAX ? INT64_MAX : (int64_t) ticks;
+	return ticks_from_epoch(layout, instant, true);
 }
 
 int64_t

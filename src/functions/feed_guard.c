@@ -85,6 +85,7 @@ Datum
 snowflake_feed_guard(PG_FUNCTION_ARGS)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	bool		is_update;
 	TupleDesc	descriptor;
 	HeapTuple	row;
 	int			column;
@@ -92,18 +93,13 @@ snowflake_feed_guard(PG_FUNCTION_ARGS)
 	int64		id_before;
 
 	check_call(fcinfo);
+	is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
 	descriptor = trigger->tg_relation->rd_att;
 	column = find_column(trigger);
-	row = trigger->tg_trigtuple;
-	if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-	{
-		bool		was_there = get_id(row, column, descriptor, &id_before);
-
-		row = trigger->tg_newtuple;
-		if (was_there && get_id(row, column, descriptor, &id) && id == id_before)
-			return PointerGetDatum(row);
-	}
-	if (get_id(row, column, descriptor, &id))
+	row = is_update ? trigger->tg_newtuple : trigger->tg_trigtuple;
+	if (get_id(row, column, descriptor, &id) &&
+		!(is_update && get_id(trigger->tg_trigtuple, column, descriptor, &id_before) &&
+		  id == id_before))
 		admit(id);
 	return PointerGetDatum(row);
 }

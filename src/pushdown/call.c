@@ -14,6 +14,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
@@ -199,7 +200,8 @@ sf_may_call(Oid function, bool *depends_on_role)
 	if (for_all)
 		return true;
 	*depends_on_role = true;
-	return sf_may_execute(function);
+	return DatumGetBool(DirectFunctionCall2(has_function_privilege_id, ObjectIdGetDatum(function),
+											CStringGetTextDatum("EXECUTE")));
 }
 
 Oid

@@ -123,16 +123,6 @@ any_index_has(Relation relation, Search *search)
 	return found;
 }
 
-/* A constraint that does not contain the function's OID is not parsed. */
-static bool
-constraint_has(const char *expression, Search *search)
-{
-	char		function[32];
-
-	snprintf(function, sizeof(function), ":funcid %u ", search->call->function);
-	return strstr(expression, function) && contains_call(stringToNode(expression), search);
-}
-
 static bool
 any_constraint_has(Relation relation, Search *search)
 {
@@ -140,7 +130,7 @@ any_constraint_has(Relation relation, Search *search)
 
 	for (int i = 0; constraints && i < constraints->num_check; i++)
 	{
-		if (constraint_has(constraints->check[i].ccbin, search))
+		if (contains_call(stringToNode(constraints->check[i].ccbin), search))
 			return true;
 	}
 	return false;

@@ -65,22 +65,12 @@ fits_in_all_time_zones(const Const *constant, Oid type)
 {
 	const int64 first = DATETIME_MIN_JULIAN - POSTGRES_EPOCH_JDATE;
 	const int64 end = TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE;
-	int64		day;
+	int64		value = type == DATEOID ? DatumGetDateADT(constant->constvalue) :
+	DatumGetTimestamp(constant->constvalue);
+	int64		day = type == DATEOID ? value : value / USECS_PER_DAY;
 
-	if (type == DATEOID)
-	{
-		day = DatumGetDateADT(constant->constvalue);
-		if (DATE_NOT_FINITE(day))
-			return true;
-	}
-	else
-	{
-		Timestamp	timestamp = DatumGetTimestamp(constant->constvalue);
-
-		if (TIMESTAMP_NOT_FINITE(timestamp))
-			return true;
-		day = timestamp / USECS_PER_DAY;
-	}
+	if (type == DATEOID ? DATE_NOT_FINITE(value) : TIMESTAMP_NOT_FINITE(value))
+		return true;
 	return day > first + 7 && day < end - 7;
 }
 
@@ -228,19 +218,18 @@ sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, Lis
 	return true;
 }
 
-/* Whether a constant is an ID of a comparison, and its time is the constant instant. */
+/* Whether a constant is an ID, as in a call, and its time is a constant instant. */
 static bool
-is_at_instant(const SfComparison *comparison, Const *id)
+is_at_instant(const SfTimeCall *call, Const *id, Const *constant)
 {
-	TimestampTz instant = DatumGetTimestampTz(((Const *) comparison->instant)->constvalue);
-	const SfLayout *layout = &comparison->call.layout;
+	TimestampTz instant = DatumGetTimestampTz(constant->constvalue);
 	int64		number;
 
-	if (comparison->call.is_sno)
+	if (call->is_sno)
 		return sf_sno_instant(DatumGetSno(id->constvalue)) == instant;
 	number = DatumGetInt64(id->constvalue);
-	return number >= 0 && sf_layout_holds(layout, number) &&
-		sf_layout_instant(layout, number) == instant;
+	return sf_layout_holds(&call->layout, number) &&
+		sf_layout_instant(&call->layout, number) == instant;
 }
 
 static bool
@@ -265,17 +254,16 @@ has_default_operators(RowCompareExpr *row, Oid id_type)
 bool
 sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call)
 {
-	SfComparison comparison = {0};
-	Const	   *id;
+	Node	   *instant;
+	Node	   *id;
 
 	if (list_length(row->largs) != 2 || !sf_match_call(pass, linitial(row->largs), call) ||
 		!equal(lsecond(row->largs), call->id))
 		return false;
+	instant = linitial(row->rargs);
 	id = lsecond(row->rargs);
-	comparison.call = *call;
-	comparison.instant = linitial(row->rargs);
-	return is_constant(comparison.instant, TIMESTAMPTZOID) &&
-		is_constant((Node *) id, exprType((Node *) call->id)) &&
-		has_default_operators(row, id->consttype) &&
-		is_at_instant(&comparison, id);
+	return is_constant(instant, TIMESTAMPTZOID) &&
+		is_constant(id, exprType((Node *) call->id)) &&
+		has_default_operators(row, exprType(id)) &&
+		is_at_instant(call, (Const *) id, (Const *) instant);
 }

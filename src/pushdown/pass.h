@@ -28,7 +28,6 @@ typedef struct SfPass
 	 */
 	PlannerInfo *root;
 	RelOptInfo *rel;
-	Oid			relid;
 	/* The innermost query, if the planner has not begun (early.c). */
 	const struct SfQueryLevel *level;
 	bool		inlines_between;	/* calls of snowflake_between() */
@@ -99,9 +98,6 @@ extern void sf_replace_in_joins(SfPass *pass, Node *join);
 
 /* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */
 extern void sf_rewrite_sort(SfPass *pass);
-
-/* Add conditions on the IDs of the pass's relation if it is a table of a UNION ALL (append.c). */
-extern void sf_add_conditions_of_union(SfPass *pass);
 
 /*
  * Whether the planner can use the time of an ID, from an attribute of a relation, as it is written,

@@ -7,7 +7,7 @@
  * constants have been folded, but conditions and sort keys have not been distributed to the
  * relations yet.  So the hook finds snowflake_timestamp(id) wherever it was written, and can still
  * replace it: in conditions (replace.c), in ORDER BY (sort.c), and for a table in a UNION ALL,
- * whose conditions have been distributed, by additional conditions (append.c).  Each call replaces
+ * whose conditions have been distributed, by additional conditions (see below).  Each call replaces
  * only expressions of columns of its own relation, since it has no other relation's indexes.
  *
  * Most queries do not contain the function, and must not pay for this.  The function has a
@@ -18,6 +18,12 @@
  */
 #include "postgres.h"
 
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/appendinfo.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 
 #include "compat.h"
@@ -34,7 +40,8 @@ applies_to_relation(SfPass *pass, const SfTimeCall *call)
 	return call->column->varno == (int) pass->rel->relid && call->column->varlevelsup == 0 &&
 		call->column->varattno > 0 &&
 		sf_may_call(call->function, pass->depends_on_role) &&
-		!sf_is_exempt(pass, pass->relid, call->column->varattno, call);
+		!sf_is_exempt(pass, pass->root->simple_rte_array[pass->rel->relid]->relid,
+					  call->column->varattno, call);
 }
 
 /* Conditions of security policies and security barriers, by their level. */
@@ -47,20 +54,89 @@ rewrite_security_conditions(SfPass *pass, RangeTblEntry *entry)
 		lfirst(cell) = sf_replace_in_list(pass, lfirst(cell));
 }
 
+/*
+ * Conditions on a UNION ALL of tables
+ *
+ * The planner merges the tables of a UNION ALL into the query as children of one parent,
+ * which is not a relation.  When it processes a child, the conditions on the parent have already
+ * been distributed, and they are copied to the child, with the child's columns, only after the
+ * hook.  So they cannot be replaced.  But a child has conditions of its own, those of its security
+ * policies.  The replaced conditions are added to these; they are true for the same rows.
+ *
+ * Security policies are evaluated before other conditions.  The conditions that are added here may
+ * be evaluated at the same time, since they reveal nothing about the rows: comparisons of IDs are
+ * leakproof, and other conditions are not added.
+ */
+
+static bool
+may_be_added(Node *condition)
+{
+	return !contain_volatile_functions(condition) && !contain_subplans(condition) &&
+		!contain_leaked_vars(condition);
+}
+
+/* A condition on the parent as conditions on IDs of the child; NIL if it has none. */
+static List *
+conditions_on_child(SfPass *pass, RestrictInfo *restriction, AppendRelInfo *child)
+{
+	Node	   *condition = adjust_appendrel_attrs(pass->root, (Node *) restriction->clause,
+												   1, &child);
+	List	   *original = make_ands_implicit((Expr *) condition);
+	List	   *replaced = sf_replace_in_list(pass, original);
+
+	if (replaced == original || equal(replaced, original) || !may_be_added((Node *) replaced))
+		return NIL;
+	return replaced;
+}
+
+/* The planner needs the number of levels. */
 static void
-rewrite_relation(PlannerInfo *root, Oid relid, RelOptInfo *rel)
+add_conditions(PlannerInfo *root, RangeTblEntry *entry, List *conditions)
+{
+	if (entry->securityQuals == NIL)
+		entry->securityQuals = list_make1(conditions);
+	else
+	{
+		ListCell   *last = list_tail(entry->securityQuals);
+
+		lfirst(last) = list_concat_copy(lfirst(last), conditions);
+	}
+	root->qual_security_level = Max(root->qual_security_level,
+									(Index) list_length(entry->securityQuals));
+}
+
+static void
+add_conditions_of_union(SfPass *pass)
+{
+	PlannerInfo *root = pass->root;
+	AppendRelInfo *child = root->append_rel_array[pass->rel->relid];
+	List	   *conditions = NIL;
+	RelOptInfo *parent;
+	ListCell   *cell;
+
+	if (root->simple_rte_array[child->parent_relid]->rtekind != RTE_SUBQUERY)
+		return;					/* a partition: its parent's conditions were
+								 * replaced */
+	parent = find_base_rel(root, (int) child->parent_relid);
+	foreach(cell, parent->baserestrictinfo)
+		conditions = list_concat(conditions, conditions_on_child(pass, lfirst(cell), child));
+	if (conditions != NIL)
+		add_conditions(root, root->simple_rte_array[pass->rel->relid], conditions);
+}
+
+static void
+rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 {
 	SfPass		pass = {
 		.applies = applies_to_relation,
 		.root = root,
 		.rel = rel,
-		.relid = relid,
 		.depends_on_role = &root->glob->dependsOnRole
 	};
 
 	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
 	{
-		sf_add_conditions_of_union(&pass);
+		add_conditions_of_union(&pass);
 		return;
 	}
 	sf_replace_in_joins(&pass, (Node *) root->parse->jointree);
@@ -75,7 +151,7 @@ plan_relation(SF_RELATION_HOOK_ARGS)
 		prev_hook(SF_RELATION_HOOK_PASS);
 	if (root->glob->invalItems != NIL && sf_enable_timestamp_pushdown &&
 		rel->rtekind == RTE_RELATION)
-		rewrite_relation(root, root->simple_rte_array[rel->relid]->relid, rel);
+		rewrite_relation(root, rel);
 }
 
 void

@@ -152,34 +152,19 @@ compare_with_bound(SfPass *pass, const SfComparison *comparison,
 static Expr *
 replacement(SfPass *pass, const SfComparison *comparison)
 {
-	Expr	   *from;
-	Expr	   *to;
+	bool		is_equal = comparison->strategy == BTEqualStrategyNumber;
+	Expr	   *from = NULL;
+	Expr	   *to = NULL;
 
-	switch (comparison->strategy)
-	{
-		case BTLessStrategyNumber:
-			return compare_with_bound(pass, comparison, BTLessStrategyNumber, false);
-		case BTLessEqualStrategyNumber:
-			return compare_with_bound(pass, comparison, BTLessStrategyNumber, true);
-		case BTGreaterEqualStrategyNumber:
-			return compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber, false);
-		case BTGreaterStrategyNumber:
-			return compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber, true);
-		default:
-			from = compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber, false);
-			to = compare_with_bound(pass, comparison, BTLessStrategyNumber, true);
-			return from && to ? make_andclause(list_make2(from, to)) : NULL;
-	}
-}
-
-/* The replacement of an operator; NULL if it is left unchanged. */
-static Expr *
-replace_operator(SfPass *pass, OpExpr *operator)
-{
-	SfComparison comparison;
-
-	return sf_match_comparison(pass, operator, &comparison) ?
-		replacement(pass, &comparison) : NULL;
+	if (comparison->strategy >= BTEqualStrategyNumber)
+		from = compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber,
+								  comparison->strategy == BTGreaterStrategyNumber);
+	if (comparison->strategy <= BTEqualStrategyNumber)
+		to = compare_with_bound(pass, comparison, BTLessStrategyNumber,
+								comparison->strategy != BTLessStrategyNumber);
+	if (is_equal)
+		return from && to ? make_andclause(list_make2(from, to)) : NULL;
+	return from ? from : to;
 }
 
 /* The replacement of x = ANY(array): one range for each constant. */
@@ -289,6 +274,7 @@ static Node *
 replace(Node *node, void *context)
 {
 	SfPass	   *pass = context;
+	SfComparison comparison;
 	Expr	   *replaced = NULL;
 
 	if (node == NULL)
@@ -296,7 +282,8 @@ replace(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_OpExpr:
-			replaced = replace_operator(pass, (OpExpr *) node);
+			if (sf_match_comparison(pass, (OpExpr *) node, &comparison))
+				replaced = replacement(pass, &comparison);
 			break;
 		case T_ScalarArrayOpExpr:
 			replaced = replace_any(pass, (ScalarArrayOpExpr *) node);
