@@ -133,8 +133,11 @@
 #ifndef MOVES
 #define MOVES		0			/* calls of snowflake_set_floor */
 #endif
+#ifndef CREATORS
+#define CREATORS	0			/* sessions that run CREATE EXTENSION: 0, 1 or 2 */
+#endif
 #ifndef LOSSES
-#define LOSSES		0			/* times that the origin is dropped */
+#define LOSSES		0			/* times that the durable number is lost; with CREATORS */
 #endif
 #ifndef RETURNS
 #define RETURNS		0			/* sessions that are terminated */
@@ -197,14 +200,12 @@ byte opened_at;					/* the cursor, when the generator was opened */
 bool locked;
 
 #ifdef LEASES
-#define CLOSED		239			/* SF_CURSOR_CLOSED; as if far ahead, in the first phase */
 #define NOT_PINNED	2
 byte machine_id;				/* the first lease is of machine ID 0 */
 byte lease_start;				/* ticks */
-byte lease_end = FIRST_END;
-byte closed_at;
+byte lease_end = FIRST_END;		/* 0 while there is no lease: the generator is closed */
 #define LAST_TICK	MIN(TICKS, lease_end)
-#define IS_CLOSED	(cursor == CLOSED)
+#define IS_CLOSED	(lease_end == 0)
 #ifdef OPEN_BELOW_LEASE
 #define START_OF_LEASE	0
 #else
@@ -244,14 +245,14 @@ byte changes;
 
 /* The result of WAL, replayed up to some point. */
 typedef Wal {
-	byte reserved_until;		/* the origin */
+	byte reserved_until;		/* the durable number; with CREATORS, 0 is that nothing is known */
 #ifdef PHASES
 	byte safe;
 	byte phase;
 #endif
 	bool commit					/* of the watched ID */
 }
-Wal written;					/* so written.reserved_until is the origin in memory */
+Wal written;					/* so written.reserved_until is the durable number in memory */
 Wal flushed;
 Wal standby;
 
@@ -269,8 +270,24 @@ HeldBatch held[BACKENDS];
 byte watched = NONE;
 #define WATCHING	(watched < MOVING_BACKWARD)
 
-byte crashes;
+#if CREATORS > 0
+byte created;					/* calls of CREATE EXTENSION */
+bool marked;					/* the mark in a shared catalog */
 byte losses;
+#if defined(OPEN_LOST)
+#define IS_LOST		false
+#else
+#define IS_LOST		(written.reserved_until == 0)
+#endif
+#define KNOWN(position)	MAX(position, 1)
+#define EXISTS		marked		/* the extension, with its functions */
+#else
+#define IS_LOST		false
+#define EXISTS		true
+#define KNOWN(position)	position
+#endif
+
+byte crashes;
 byte promotions;
 byte moves;
 byte returns;
@@ -290,10 +307,11 @@ byte down;
 #define TERMINATED	WORKER
 #endif
 #if RETURNS > 0
-#define PROCESSES	(TERMINATED + 1)
+#define CREATOR	(TERMINATED + 1)
 #else
-#define PROCESSES	TERMINATED
+#define CREATOR	TERMINATED
 #endif
+#define PROCESSES	(CREATOR + CREATORS)
 
 #ifdef REACH
 byte latest_clock;
@@ -307,7 +325,6 @@ bool changed_twice;
 bool changed_after_crash;
 bool renewed;
 bool changed_machine;
-bool changed_unopened;
 bool reopened;
 #endif
 
@@ -350,8 +367,11 @@ inline replay(from, to)
 	to.commit = from.commit
 }
 
-/* sf_origin_write is one of these two and XLogFlush. */
-inline replorigin_advance(position)
+/*
+ * state/durable.c.  In C both also flush WAL, which is a step of its own here.  The number in
+ * memory is what is read, and it need not be on disk yet.
+ */
+inline sf_durable_raise(position)
 {
 #ifdef PHASES
 	d_step {
@@ -370,7 +390,7 @@ inline replorigin_advance(position)
 #endif
 }
 
-inline replorigin_advance_back(position)
+inline sf_durable_set(position)
 {
 	written.reserved_until = position
 }
@@ -518,7 +538,7 @@ inline sf_generator_open()
 	atomic {
 		!locked;
 		if
-		:: opened || IS_CLOSED -> goto idle
+		:: opened || IS_LOST -> goto idle
 		:: else -> locked = true
 		fi
 	}
@@ -541,7 +561,10 @@ inline sf_generator_open()
 		opened_at = cursor
 	}
 #else
-	cursor = MAX(cursor, written.reserved_until);	/* sf_durable_state_read, and the swaps */
+	cursor = written.reserved_until;
+#if CREATORS > 0
+	sf_durable_set(cursor);		/* it need not be in WAL */
+#endif
 #ifdef LEASES
 	cursor = MAX(cursor, START_OF_LEASE);
 #endif
@@ -558,10 +581,10 @@ inline sf_generator_open()
 /* Leaving out only one of the two is no mistake: each compensates for the other. */
 #ifdef EXTEND_BLINDLY
 #define STILL_WANTED	true
-#define write_origin(position)	replorigin_advance_back(position)
+#define write_origin(position)	sf_durable_set(position)
 #else
 #define STILL_WANTED	(reserved_until == reserved_until_seen)
-#define write_origin(position)	replorigin_advance(position)
+#define write_origin(position)	sf_durable_raise(position)
 #endif
 
 #ifdef EXTEND_UNLOCKED
@@ -605,7 +628,7 @@ inline sf_reservation_extend()
 		read_clock();
 		extended = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, LAST_TICK_TO_RESERVE));
 		if
-		:: extended <= reserved_until_seen || IS_CLOSED ->
+		:: extended <= reserved_until_seen ->
 #ifdef REACH
 			refused_under_lock = refused_under_lock || (IS_CLOSED && reserved_until_seen == 0);
 #endif
@@ -735,18 +758,7 @@ inline take_batch()
 #if defined(LEASES) && !defined(READ_MACHINE_FIRST)
 	machine_id_seen = machine_id;
 #endif
-#ifdef LEASES
-	atomic {
-		if
-		:: IS_CLOSED ->
-			forget_seen();
-			goto idle
-		:: else -> cursor_seen = cursor
-		fi
-	}
-#else
 	cursor_seen = cursor;
-#endif
 	atomic {
 		reserved_until_seen = reserved_until;
 #ifdef REACH
@@ -914,8 +926,11 @@ open:	sf_generator_open()
 inline move_unopened()
 {
 	atomic {
-		replorigin_advance_back(position);
-		forget()
+		sf_durable_set(position);
+		if
+		:: !WATCHING || watched >= position -> forget()
+		:: else
+		fi
 	}
 	XLogFlush();
 	goto unlock
@@ -948,7 +963,7 @@ inline move_forward()
 inline move_backward()
 {
 	atomic {
-		replorigin_advance_back(position);
+		sf_durable_set(position);
 		forget();
 		watched = MOVING_BACKWARD
 	}
@@ -971,7 +986,7 @@ inline move_backward()
 #ifdef OPENED_IF_CURSOR
 #define OPENED	(cursor != 0)
 #else
-#define OPENED	(cursor != 0 || opened)
+#define OPENED	opened
 #endif
 
 #define BEFORE_LEASE	(TICK(position) < lease_start)
@@ -984,13 +999,13 @@ idle:
 	{
 		/* state/change.c: sf_change_floor */
 		atomic {
-			moves < MOVES && RUNNING && !locked;
+			moves < MOVES && RUNNING && !locked && EXISTS;
 			moves++;
 #ifndef FLOOR_CHECKED_EARLY
 			locked = true;
 #endif
 			if
-			:: position = POSITION(0)
+			:: position = KNOWN(POSITION(0))
 			:: position = POSITION(1)
 			:: position = POSITION(2)
 			fi;
@@ -1005,13 +1020,9 @@ idle:
 		atomic {
 			!locked;
 			locked = true;
-			if
-			:: IS_CLOSED -> goto unlock
-			:: else
-			fi;
 #elif defined(LEASES)
 			if
-			:: IS_CLOSED || BEFORE_LEASE -> goto unlock
+			:: BEFORE_LEASE -> goto unlock
 			:: else
 			fi;
 #endif
@@ -1090,23 +1101,19 @@ inline keep()
 	granted[machine] = granted[machine] | FROM_TO(start, end)
 }
 
-/* state/generator_state.h: sf_generator_was_opened */
-#ifdef LEAVE_TICK_IF_OPEN
-#define WAS_OPENED	opened
-#else
-#define WAS_OPENED	(opened || cursor != 0)
-#endif
+/* state/generator_state.c: sf_generator_leave_tick, the swap that succeeds */
+inline leave_tick()
+{
+	if
+	:: opened -> cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor)
+	:: else
+	fi
+}
 
 /* state/change.c: sf_change_lease; the lock is held */
 inline change_lease()
 {
 	stop_issuing(previous);
-	atomic {
-		if
-		:: IS_CLOSED -> cursor = closed_at
-		:: else
-		fi
-	}
 	atomic {
 		machine_id = machine;
 		lease_start = start;
@@ -1116,7 +1123,7 @@ inline change_lease()
 	position = PART(cursor);
 	atomic {
 		if
-		:: leaves && WAS_OPENED && PART(cursor) < NEXT_TICK(position) ->
+		:: leaves && opened && PART(cursor) < NEXT_TICK(position) ->
 			cursor = NEXT_TICK(position) + OTHER_PHASE * PHASE(cursor)
 		:: else
 		fi;
@@ -1125,7 +1132,7 @@ inline change_lease()
 #else
 	atomic {
 		if
-		:: leaves && WAS_OPENED -> cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor)
+		:: leaves -> leave_tick()
 		:: else
 		fi
 	}
@@ -1135,7 +1142,7 @@ inline change_lease()
 #endif
 	atomic {
 		if
-		:: WAS_OPENED && PART(cursor) < POSITION(start) ->
+		:: opened && PART(cursor) < POSITION(start) ->
 			cursor = POSITION(start) + OTHER_PHASE * PHASE(cursor)
 		:: else
 		fi
@@ -1144,43 +1151,53 @@ inline change_lease()
 	goto unlock
 }
 
+/* The tick before which all IDs were issued, once the cursor has left its tick. */
 #if defined(PHASES) && !defined(END_OF_CURSOR)
-#define END_OF_OPENED(cursor)	MAX(ROUNDED_UP(cursor), wall_safe + 1)
+#define END_OF_OPENED	MAX(TICK(PART(cursor)), wall_safe + 1)
 #else
-#define END_OF_OPENED(cursor)	ROUNDED_UP(cursor)
+#define END_OF_OPENED	TICK(PART(cursor))
 #endif
 
 /* A generator that was not opened since a crash has no record of the IDs issued before. */
 #ifdef UNUSED_SINCE_CRASH
-#define USED_END(cursor)	END_OF_OPENED(cursor)
+#define USED_END	END_OF_OPENED
 #else
-#define USED_END(cursor)	(opened || crashes == 0 -> END_OF_OPENED(cursor) : lease_end)
+#define USED_END	(opened || crashes == 0 -> END_OF_OPENED : lease_end)
 #endif
 
 /*
  * state/lease.c: sf_lease_close, and state/change.c: sf_change_close; the lock is held.  The
- * exchange decides which batches were taken before.  The release reaches the registry with it, and
- * others have the rest of the lease from then on.
+ * cursor leaves its tick, so that no batch can be taken by a session that has read the old cursor
+ * and the old reservation; all batches that were taken are in earlier ticks.  The release reaches
+ * the registry with it, and others have the rest of the lease from then on.
  */
 inline change_close()
 {
 #ifdef END_BEFORE_CLOSE
 	end = ROUNDED_UP(cursor);
 #endif
+#ifdef LEAVE_TICK_BEFORE_STOP
+	atomic {
+		leave_tick();
+		end = USED_END
+	}
+#endif
 	stop_issuing(_);
 #ifdef PLAIN_WRITE_OF_CLOSED
 	previous = cursor;
 #endif
 	atomic {
-#ifndef PLAIN_WRITE_OF_CLOSED
-		previous = cursor;
+#ifdef PLAIN_WRITE_OF_CLOSED
+		cursor = previous;
 #endif
-		cursor = CLOSED;
-		closed_at = previous;
-#ifndef END_BEFORE_CLOSE
-		end = USED_END(previous);
+#if !defined(CURSOR_KEPT) && !defined(LEAVE_TICK_BEFORE_STOP)
+		leave_tick();
+#endif
+#if !defined(END_BEFORE_CLOSE) && !defined(LEAVE_TICK_BEFORE_STOP)
+		end = USED_END;
 #endif
 		end = MIN(MAX(end, lease_start), lease_end);
+		lease_end = 0;
 		assert(!(WATCHING && MACHINE(watched) == machine_id && TICK(PART(watched)) >= end));
 		granted[machine_id] = granted[machine_id] & FROM_TO(0, end);
 		ended[machine_id] = end;
@@ -1240,8 +1257,6 @@ idle:
 				fi;
 #ifdef REACH
 				changed_machine = changed_machine || (machine_id != NOT_PINNED && machine_id != machine);
-				changed_unopened = changed_unopened ||
-					(losses > 0 && !opened && cursor != 0 && machine_id != machine);
 				reopened = reopened || IS_CLOSED;
 #endif
 				leaves = machine_id != machine;
@@ -1302,38 +1317,23 @@ idle:
 		}
 #ifdef RETURN_FIRST
 		position = PART(cursor);
-		replorigin_advance_back(position);
+		sf_durable_set(position);
 		XLogFlush();
 #endif
 		stop_issuing(_);
 		atomic {
-#ifdef LEASES
-			if
-			:: IS_CLOSED -> position = POSITION(ROUNDED_UP(closed_at))
-			:: else ->
-				skip_position();
-				position = END_OF_RETURNED
-			fi
-#else
 			skip_position();
 			position = END_OF_RETURNED
-#endif
 		}
 #ifndef RETURN_FIRST
 		d_step {
 #ifdef PHASES
 			written.safe = wall_safe;
 #endif
-			replorigin_advance_back(position)
+			sf_durable_set(position)
 		}
 #endif
 		XLogFlush();
-#ifdef LEASES
-		if
-		:: IS_CLOSED -> position = 0
-		:: else
-		fi;
-#endif
 		resume_issuing(position);
 		atomic {
 			position = 0;
@@ -1345,6 +1345,54 @@ idle:
 			down & (1 << TERMINATED);
 			down = down - (1 << TERMINATED);
 			position = 0;
+			goto idle
+		}
+	}
+}
+
+#endif
+
+#if CREATORS > 0
+
+/*
+ * CREATE EXTENSION, in a database of its own.  It writes "new" if nothing is known and no mark of
+ * an earlier life exists.  It takes no lock: "new" never lowers a number that was written meanwhile.
+ * "New" is the time of creation.
+ */
+proctype Creator(byte me)
+{
+	byte position, now;
+
+idle:
+	{
+		atomic {
+#ifdef NEW_DESPITE_MARK
+			RUNNING && created < CREATORS && written.reserved_until == 0;
+#else
+			RUNNING && created < CREATORS && written.reserved_until == 0 && !marked;
+#endif
+			created++;
+			read_clock();
+			position = KNOWN(POSITION(now));
+			now = 0
+		}
+		atomic {
+#ifdef NEW_SET
+			sf_durable_set(position);
+#else
+			sf_durable_raise(position);
+#endif
+			position = 0;
+			marked = true
+		}
+		XLogFlush();
+		goto idle
+	} unless {
+		atomic {
+			down & (1 << me);
+			down = down - (1 << me);
+			position = 0;
+			now = 0;
 			goto idle
 		}
 	}
@@ -1369,7 +1417,6 @@ inline restart()
 	machine_id = kept_machine;
 	lease_start = kept_start;
 	lease_end = kept_end;
-	closed_at = 0;
 #endif
 	locked = false;
 #ifdef REACH
@@ -1398,17 +1445,13 @@ end:
 			restart()
 		}
 #if LOSSES > 0
-	:: atomic {						/* state/reservation.c: reopen */
-			!locked && opened && losses < LOSSES;
+	:: d_step {						/* pg_upgrade: the mark is kept, the number is not */
+			RUNNING && losses < LOSSES && written.reserved_until > 0;
 			losses++;
-			locked = true;
 			written.reserved_until = 0;
-			flushed.reserved_until = 0
+			flushed.reserved_until = 0;
+			restart()
 		}
-		stop_issuing(_);
-		opened = false;
-		resume_issuing(0);
-		locked = false
 #endif
 #if PROMOTIONS > 0
 	:: d_step {						/* the transaction of the watched ID commits */
@@ -1457,6 +1500,12 @@ init
 		ended[STANDBY_MACHINE] = STANDBY_END;
 #endif
 		run Registry_worker();
+#endif
+#if CREATORS > 0
+		run Creator(CREATOR);
+#endif
+#if CREATORS > 1
+		run Creator(CREATOR + 1);
 #endif
 		run Backend(0);
 #if BACKENDS > 1

@@ -93,7 +93,6 @@
 
 #define NONE			255		/* no ID; as a slot it does not hold the horizon back */
 #define EMPTY			254		/* nothing in a buffer */
-#define CLOSED			(POSITION(TICKS) + 1)	/* SF_CURSOR_CLOSED */
 
 #if CHANGES > 0 || MOVES > 0
 #define CHANGING
@@ -107,9 +106,9 @@ byte generation;
 byte machine_id = MACHINES / 2;
 bool locked;
 #if CHANGES > 0
-byte closed_at;
 byte lease_start;				/* a tick */
-#define IS_CLOSED	(cursor == CLOSED)
+bool closed;					/* lease_end is 0 */
+#define IS_CLOSED	closed
 #else
 #define IS_CLOSED	false
 #endif
@@ -336,7 +335,7 @@ inline open_generator()
 	origin = cursor;
 #endif
 #endif
-	reserved_until = cursor;
+	reserved_until = (IS_CLOSED -> 0 : cursor);
 #ifndef NO_BOUND
 	bound = COMPOSE(cursor, 0);
 	candidate = bound;
@@ -370,7 +369,7 @@ idle:
 		/* Sleeping, or between two statements: the slot holds the transaction's first ID. */
 		assert(SLOT_AS_WRITTEN >= first);
 		if
-		:: atomic { RUNNING && opened && !IS_CLOSED -> generation_seen = generation }
+		:: atomic { RUNNING && opened -> generation_seen = generation }
 			goto take
 		:: atomic { RUNNING && !opened && !locked -> open_generator() }
 			goto idle
@@ -418,14 +417,7 @@ idle:
 take:
 #ifdef CHANGING
 		machine_id_seen = machine_id;
-		atomic {
-			if
-			:: IS_CLOSED ->
-				forget_seen();
-				goto idle
-			:: else -> cursor_seen = cursor
-			fi
-		}
+		cursor_seen = cursor;
 		atomic {
 #else
 		atomic {
@@ -740,15 +732,6 @@ idle:
 		generation_seen = generation;
 #endif
 		atomic {
-#ifndef CLOSED_AS_NUMBER
-			if
-			:: IS_CLOSED ->
-				forget_read();
-				horizon_locked = false;
-				goto idle
-			:: else
-			fi;
-#endif
 			cursor_seen = cursor;
 #ifdef CHANGING
 		}
@@ -868,7 +851,7 @@ idle:
 			}
 			goto lease
 		:: atomic {
-				RUNNING && !locked && changes < CHANGES && opened && !IS_CLOSED ->
+				RUNNING && !locked && changes < CHANGES && !IS_CLOSED ->
 				changes++;
 				locked = true
 			}
@@ -876,7 +859,7 @@ idle:
 #endif
 #if MOVES > 0
 		:: atomic {
-				RUNNING && opened && !horizon_locked && !locked && moves < MOVES && !IS_CLOSED ->
+				RUNNING && opened && !horizon_locked && !locked && moves < MOVES ->
 				moves++;
 				horizon_locked = true;
 				locked = true;
@@ -897,13 +880,10 @@ lease:
 			stop_issuing();
 			leaves = machine != machine_id
 		}
-		if
-		:: atomic { IS_CLOSED -> cursor = closed_at }
-		:: atomic { else }
-		fi;
 		atomic {
 			machine_id = machine;
-			lease_start = position
+			lease_start = position;
+			closed = false
 		}
 		if
 		:: atomic {
@@ -924,8 +904,8 @@ lease:
 close:
 		atomic { stop_issuing() }
 		atomic {
-			closed_at = cursor;
-			cursor = CLOSED
+			cursor = (opened -> MIN(NEXT_TICK(cursor), POSITION(TICKS)) : cursor);
+			closed = true
 		}
 		atomic { resume_issuing(0) }
 		goto unlock;
@@ -1015,7 +995,7 @@ inline restart()
 	generation = 0;
 	locked = false;
 #if CHANGES > 0
-	closed_at = 0;
+	closed = false;
 #ifndef LEASE_START_KEPT
 	lease_start = 0;
 #endif
