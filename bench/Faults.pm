@@ -25,7 +25,7 @@ our @EXPORT = qw($seconds any inject faults_of %faults_of_a_server fault_counts 
 # regular expression that the names of faults have to match.
 our ($seconds, $seed, $pattern) = @ARGV;
 srand $seed;
-$ENV{PGCTLTIMEOUT} = 600;
+$ENV{PGCTLTIMEOUT} = 300;
 
 my %count;
 
@@ -116,11 +116,14 @@ sub terminate_sessions
 		'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND random() < 0.5');
 }
 
+# A fast stop of a server that is restarting its processes after a crash never ends (docs/troubleshooting.md).
 sub stop_server
 {
 	my ($server) = @_;
+	my $mode = any('fast', 'immediate');
 
-	$server->{node}->stop(any('fast', 'immediate'));
+	$server->{node}->poll_query_until('postgres', 'SELECT true') if $mode eq 'fast';
+	$server->{node}->stop($mode);
 	sleep rand $server->{longest_pause};
 	restart($server);
 }
