@@ -48,7 +48,7 @@ check_numbers(void)
 					errmsg("the number of replication origin \"%s\" is reserved for Snowflake IDs", name),
 					errdetail("The number is %d.  The durable state of Snowflake IDs has the numbers from %d to %d.",
 							  number, SF_DURABLE_LAYOUT, SF_DURABLE_REGISTRY),
-					errhint("Drop the replication origin."));
+					errhint("Drop the replication origin.  If Snowflake IDs have been issued on this server, set the floor afterwards."));
 }
 
 /* The identity of the registry does not count: a server can have one before this. */
