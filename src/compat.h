@@ -81,13 +81,6 @@ typedef RepOriginId ReplOriginId;
 #define SF_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
 #endif
 
-/* Whether this process holds a lock in a mode. */
-#if PG_VERSION_NUM >= 170000
-#define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode), false)
-#else
-#define sf_lock_is_held(tag, mode)	LockHeldByMe((tag), (mode))
-#endif
-
 /* The number of this process among all, from 0 and, in a backend, below MaxBackends. */
 #if PG_VERSION_NUM >= 170000
 #define sf_my_proc_number()	MyProcNumber

@@ -163,16 +163,17 @@ change_floor_locked(SfGenerator *generator, SfInstant instant, uint64 position,
 	return SF_FLOOR_CHANGED;
 }
 
+/* The cursor of a generator that is open is not 0. */
 SfFloorChange
 sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effects)
 {
+	uint64		position = sf_position_at(&generator->layout, instant);
 	SfFloorChange change;
 
 	effects->horizon = SF_NO_ID;
 	effects->layout_recorded = false;
 	sf_lock_acquire(&generator->lock);
-	change = change_floor_locked(generator, instant, sf_generator_position_at(generator, instant),
-								 effects);
+	change = change_floor_locked(generator, instant, Max(position, 1), effects);
 	sf_lock_release(&generator->lock);
 	return change;
 }

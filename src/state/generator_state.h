@@ -269,18 +269,6 @@ sf_generator_max_ahead(SfGenerator *generator)
 	return pg_atomic_read_u32(&generator->max_ahead);
 }
 
-/*
- * The first position of the first tick that does not begin before an instant; not 0, since a cursor
- * of 0 means that the generator is not open.
- */
-static inline uint64
-sf_generator_position_at(const SfGenerator *generator, SfInstant instant)
-{
-	uint64		position = sf_position_at(&generator->layout, instant);
-
-	return Max(position, 1);
-}
-
 /* When the tick of a position begins. */
 static inline TimestampTz
 sf_generator_time(const SfGenerator *generator, uint64 position)
