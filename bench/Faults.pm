@@ -87,17 +87,19 @@ our %faults_of_a_server = (
 	'fill the disk of a server' => \&fill_disk,
 	'set the floor of a server' => \&set_floor);
 
+# A server is ahead of the clock, issues IDs, is killed, and starts behind the clock, so at a time from which it has issued
+# IDs.
 sub kill_server
 {
 	my ($server) = @_;
 
+	$server->{clock}->set(rand $server->{clock_off});
+	sleep 0.3;
 	crash($server->{node});
 	set_clock_back($server);
 	restart($server);
 }
 
-# While a server is down its clock is set back, by half of what it may be off or more, so that it starts at a time from
-# which it has issued IDs.
 sub set_clock_back { my ($server) = @_; $server->{clock}->set((rand(0.5) - 1) * $server->{clock_off}); }
 
 sub kill_any_process
