@@ -49,20 +49,6 @@ is_kept_apart(const RangeTblEntry *entry)
 	return entry->security_barrier || entry->subquery->setOperations != NULL;
 }
 
-/* Whether a query has no subqueries in its range table.  Most queries have none. */
-static inline bool
-has_no_subquery(const Query *query)
-{
-	ListCell   *cell;
-
-	foreach(cell, query->rtable)
-	{
-		if (((RangeTblEntry *) lfirst(cell))->rtekind == RTE_SUBQUERY)
-			return false;
-	}
-	return query->cteList == NIL;
-}
-
 /* Whether a query has subqueries that are kept apart in its range table, at any depth. */
 static bool
 has_part_kept_apart(const Query *query)
@@ -217,8 +203,6 @@ plan_rewritten(SF_PLANNER_HOOK_ARGS)
 static PlannedStmt *
 plan_query(SF_PLANNER_HOOK_ARGS)
 {
-	if (has_no_subquery(query) && !citus_is_loaded)
-		return plan(SF_PLANNER_HOOK_PASS);
 	if (sf_enable_timestamp_pushdown && (citus_is_loaded || has_part_kept_apart(query)))
 		return plan_rewritten(SF_PLANNER_HOOK_PASS);
 	return plan(SF_PLANNER_HOOK_PASS);
