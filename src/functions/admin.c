@@ -14,7 +14,7 @@
 #include "core/instant.h"
 #include "generator/clock.h"
 #include "generator/durable_error.h"
-#include "core/reservation.h"
+#include "core/reserved_time.h"
 #include "state/change.h"
 #include "state/durable.h"
 #include "state/horizon.h"

@@ -41,7 +41,7 @@
 #include "generator/clock.h"
 #include "generator/durable_error.h"
 #include "core/hot.h"
-#include "core/reservation.h"
+#include "core/reserved_time.h"
 #include "generator/generator.h"
 #include "generator/lease_error.h"
 #include "generator/machine_id.h"

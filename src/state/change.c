@@ -43,8 +43,8 @@
  */
 #include "postgres.h"
 
-#include "core/horizon.h"
-#include "core/reservation.h"
+#include "core/batch.h"
+#include "core/reserved_time.h"
 #include "state/change.h"
 #include "state/durable.h"
 #include "state/horizon.h"

@@ -30,7 +30,7 @@
 
 #include "clocks.h"
 #include "compat.h"
-#include "core/reservation.h"
+#include "core/reserved_time.h"
 #include "core/sno.h"
 #include "state/durable.h"
 

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "core/reservation.h"
+#include "core/reserved_time.h"
 #include "state/generator_state.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */

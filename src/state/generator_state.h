@@ -114,7 +114,7 @@ typedef struct SfGenerator
 
 	/*
 	 * The microseconds that recent flushes of the durable state took
-	 * (core/reservation.h).  Written under the lock.
+	 * (core/reserved_time.h).  Written under the lock.
 	 */
 	pg_atomic_uint32 write_time;
 

@@ -75,7 +75,7 @@
 #include "storage/proc.h"
 
 #include "compat.h"
-#include "core/horizon.h"
+#include "core/batch.h"
 #include "core/hot.h"
 #include "state/horizon.h"
 #include "state/lock.h"

@@ -20,7 +20,7 @@
  * commit flushes the record.  The extension is pending until a session that takes a batch finds
  * that its record is on disk, and publishes it.  If that takes too long, or the reservation ends, a
  * session flushes the record itself.  The time of these flushes determines how much time the next
- * extensions reserve (core/reservation.h).
+ * extensions reserve (core/reserved_time.h).
  *
  * The lock serializes extensions, and is held during the flush.  Under the lock a session checks
  * again whether the extension is still needed, so that if many sessions reach the end at once, only
@@ -37,7 +37,7 @@
 
 #include "state/reservation.h"
 #include "core/hot.h"
-#include "core/reservation.h"
+#include "core/reserved_time.h"
 #include "state/postmaster_memory.h"
 #include "state/durable.h"
 #include "state/horizon.h"

@@ -624,7 +624,7 @@ inline sf_reservation_extend()
 			goto publish
 		:: true
 		fi;
-		/* core/reservation.h: sf_reservation_next */
+		/* core/reserved_time.h: sf_reservation_next */
 		read_clock();
 		extended = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, LAST_TICK_TO_RESERVE));
 		if

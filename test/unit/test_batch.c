@@ -2,7 +2,7 @@
  * test_batch.c
  *	  Batches: compared with a slow statement of the rules, and in a simulation.
  */
-#include "reservation.h"
+#include "reserved_time.h"
 #include "batch.h"
 #include "tap.h"
 

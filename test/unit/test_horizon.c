@@ -3,7 +3,7 @@
  *	  From cursors to horizons: all of a small layout, in both orders of its fields, and the ends of
  *	  large ones.
  */
-#include "horizon.h"
+#include "batch.h"
 #include "tap.h"
 
 static SfLayout

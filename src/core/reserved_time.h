@@ -1,5 +1,5 @@
 /*
- * reservation.h
+ * reserved_time.h
  *	  How far ahead a server reserves time.
  *
  * The reservation ends at the position reserved_until.  It is extended by a second
@@ -7,8 +7,8 @@
  * half of it is left, so that it does not end before the extension is on disk.  On a slow disk it
  * is longer: write_time is the time, in microseconds, that recent flushes of an extension took.
  */
-#ifndef SF_CORE_RESERVATION_H
-#define SF_CORE_RESERVATION_H
+#ifndef SF_RESERVED_TIME_H
+#define SF_RESERVED_TIME_H
 
 #include "batch.h"
 
@@ -79,4 +79,4 @@ sf_reservation_is_near(const SfLayout *layout, uint64_t position, uint64_t reser
 	return end - time <= sf_reservation_length_for(layout, write_time) / 2;
 }
 
-#endif							/* SF_CORE_RESERVATION_H */
+#endif							/* SF_RESERVED_TIME_H */
