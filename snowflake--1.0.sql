@@ -24,7 +24,7 @@ COMMENT ON FUNCTION snowflake_boundary_support(internal) IS
  */
 
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_nextval() IS
 'generates a Snowflake ID, which is unique and greater than all earlier ones of this session; waits for the clock for at most snowflake.max_wait, then raises configuration_limit_exceeded; raises object_not_in_prerequisite_state if the server has no machine ID or no origin, or if its clock has jumped forward';
@@ -35,19 +35,19 @@ COMMENT ON FUNCTION snowflake_nextval() IS
  */
 CREATE FUNCTION snowflake_id() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_nextval'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_id() IS
 'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
 'generates count increasing Snowflake IDs, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of snowflake_nextval()';
 
 CREATE FUNCTION snowflake_currval() RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_currval() IS
 'returns the last Snowflake ID that this session has generated; raises object_not_in_prerequisite_state if it has generated none';
@@ -233,7 +233,8 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
  *
  * Functions that run DDL are written in PL/pgSQL.  They run with the privileges of the caller.
  * Their search_path contains no schema of the caller's, and so they look up the extension's
- * schema, which can change.
+ * schema, which can change.  They do so themselves: a helper function could not be found
+ * without knowing the schema.
  *
  * The functions for IDs of type bigint and sno have different prefixes.  A domain counts as its
  * base type, through any number of domains.  Other schemas can have types named sno.
@@ -436,7 +437,7 @@ COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamp
  * In another layout than that in which the IDs were issued, they have other times.
  */
 CREATE FUNCTION snowflake_check_layout() RETURNS void
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_check_layout() IS
 'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; snowflake_detach_partitions() calls it';
@@ -1021,13 +1022,13 @@ COMMENT ON FUNCTION sno_between(sno, timestamptz, timestamptz) IS
  */
 
 CREATE FUNCTION sno_nextval(metabyte integer DEFAULT 0) RETURNS sno
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
 'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other phase; raises the errors of snowflake_nextval(), and invalid_parameter_value if the metabyte is out of range';
 
 CREATE FUNCTION sno_nextvals(count integer, metabyte integer DEFAULT 0) RETURNS SETOF sno
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 1000;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION sno_nextvals(integer, integer) IS
 'generates count IDs of type sno with the given metabyte, 0 to 255, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of sno_nextval()';
@@ -1068,7 +1069,7 @@ CREATE FUNCTION pg_stat_snowflake(
 	OUT horizon_lag interval,
 	OUT stats_reset timestamptz)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 2;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE ROWS 2;
 
 COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
 
@@ -1078,7 +1079,7 @@ COMMENT ON VIEW pg_stat_snowflake IS
 'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds; horizon is the time of the least horizon of all databases, and horizon_lag for how long transactions have held it back';
 
 CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION pg_stat_snowflake_reset() IS
 'resets the counters of pg_stat_snowflake to 0';
@@ -1086,7 +1087,7 @@ COMMENT ON FUNCTION pg_stat_snowflake_reset() IS
 CREATE FUNCTION sno_snapshot(
 	OUT partition integer, OUT sequence_min integer, OUT sequence_max integer, OUT sequence integer,
 	OUT now timestamptz, OUT wall_hi timestamptz, OUT wall_safe timestamptz, OUT drifts bigint)
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_snapshot() IS
 'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which both phases can have been used, and the number of changes of phase, modulo 4 over restarts';
@@ -1102,7 +1103,7 @@ CREATE FUNCTION pg_stat_snowflake_horizon(
 	OUT first_id bigint,
 	OUT since timestamptz)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE ROWS 10;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION pg_stat_snowflake_horizon() IS 'rows of the view pg_stat_snowflake_horizon';
 
@@ -1124,7 +1125,7 @@ COMMENT ON FUNCTION snowflake_version() IS
 'version of the library that this session has loaded, such as 1.0.0; the version of the SQL objects is extversion in pg_extension';
 
 CREATE FUNCTION snowflake_server_machine_id() RETURNS integer
-AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_server_machine_id() IS
 'the machine ID in the bigint IDs of this server, which is fixed or leased, or, until the first ID, the one that is configured; null if there is none yet';
