@@ -36,7 +36,7 @@ ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1
 
 UNIT_TESTS = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/test/unit/test_*.c))
-EXTRA_CLEAN = $(UNIT_TESTS) $(FUZZ_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
+EXTRA_CLEAN = test/unit/core.o $(UNIT_TESTS) $(FUZZ_TESTS) $(patsubst %.o,%.d,$(OBJS)) output_iso tmp_check tmp_check_iso
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -61,14 +61,18 @@ UNIT_CFLAGS = -std=c99 -pedantic -g -O1 -Wall -Wextra -Werror -I$(srcdir)/src/co
 
 CORE_SOURCES = $(patsubst %.o,$(srcdir)/%.c,$(CORE_OBJS))
 
-test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
-	$(CC) $(UNIT_CFLAGS) -o $@ $< $(CORE_SOURCES)
+# The core, compiled once for all of them.
+test/unit/core.o: $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
+	$(CC) $(UNIT_CFLAGS) -nostdlib -r -o $@ $(CORE_SOURCES)
+
+test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h test/unit/core.o
+	$(CC) $(UNIT_CFLAGS) -o $@ $< test/unit/core.o
 
 # Fuzz targets, without a fuzzer; with one, by script/test-deep.
 FUZZ_TESTS = $(patsubst $(srcdir)/test/fuzz/%.c,test/unit/test_%,$(wildcard $(srcdir)/test/fuzz/fuzz_*.c))
 
-test/unit/test_fuzz_%: test/fuzz/fuzz_%.c $(srcdir)/test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
-	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< $(srcdir)/test/fuzz/standalone.c $(CORE_SOURCES)
+test/unit/test_fuzz_%: test/fuzz/fuzz_%.c $(srcdir)/test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h test/unit/core.o
+	$(CC) $(UNIT_CFLAGS) -DCORPUS='"test/fuzz/corpus/$*"' -o $@ $< $(srcdir)/test/fuzz/standalone.c test/unit/core.o
 
 # The command that runs them, if they are built for another machine.
 UNIT_EXEC =

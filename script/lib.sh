@@ -87,12 +87,11 @@ stop_kept() {
 }
 
 stop_servers() {
-	local data
+	local data server
 
 	for data in "$work"/*/data; do
-		if [ -d "$data" ]; then
-			as_owner "$bindir/pg_ctl" -D "$data" -m immediate stop > /dev/null 2>&1 || true
-		fi
+		server=$(basename "$(dirname "$data")")
+		[ ! -d "$data" ] || stop_server immediate 2> /dev/null || true
 	done
 }
 
@@ -117,6 +116,14 @@ install_extension() {
 	fi > /dev/null
 }
 
+# A copy of the checkout, built, installed, and given to the user that runs servers.
+prepare() {
+	copy_checkout
+	run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
+	install_extension || die "make install failed"
+	give_to_owner
+}
+
 # Give the copy to the user that runs servers.
 give_to_owner() {
 	if [ "$(id -u)" = 0 ]; then
@@ -139,22 +146,48 @@ as_owner() {
 	fi
 }
 
-# Start the private server that $server names, which is not accessible from outside of
-# $work, with the given lines of configuration.
-start_server() {
-	local directory=$work/$server
-
-	as_owner mkdir -m 700 "$directory"
-	as_owner "$bindir/initdb" -D "$directory/data" -U postgres -A trust --no-sync > "$work/initdb.log" 2>&1 ||
-		{ cat "$work/initdb.log"; die "initdb failed"; }
-	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$directory'" \
-		"shared_preload_libraries = 'snowflake'" "$@" |
-		as_owner tee -a "$directory/data/postgresql.conf" > /dev/null
-	as_owner "$bindir/pg_ctl" -D "$directory/data" -l "$directory/log" -w start > /dev/null ||
-		{ as_owner cat "$directory/log"; die "the server did not start"; }
+# All private servers are made, started and stopped by these functions.  Each one is in a directory
+# of $work that has its name, $server, with its data, log and socket; it is not accessible from
+# outside of that.  The array "environment" can have variables for it, such as LD_PRELOAD.
+environment=()
+control_server() {
+	as_owner env "${environment[@]}" "$bindir/pg_ctl" -D "$work/$server/data" "$@" > /dev/null
 }
 
-stop_server() { as_owner "$bindir/pg_ctl" -D "$work/$server/data" -m fast stop > /dev/null; }
+# start_server LINE...: make a server with these lines of configuration, and start it
+start_server() {
+	as_owner mkdir -m 700 "$work/$server"
+	as_owner "$bindir/initdb" -D "$work/$server/data" -U postgres -A trust --no-sync > "$work/initdb.log" 2>&1 ||
+		{ cat "$work/initdb.log"; die "initdb failed"; }
+	configure_server "listen_addresses = ''" "shared_preload_libraries = 'snowflake'" "$@"
+	run_server
+}
+
+# start_standby PRIMARY LINE...: make a standby of another private server, and start it
+start_standby() {
+	local primary=$1
+	shift
+	as_owner mkdir -m 700 "$work/$server"
+	as_owner "$bindir/pg_basebackup" -h "$work/$primary" -D "$work/$server/data" --checkpoint=fast --write-recovery-conf --no-sync ||
+		die "pg_basebackup failed"
+	configure_server "$@"
+	run_server
+}
+
+# configure_server LINE...: add lines to the configuration
+configure_server() {
+	printf '%s\n' "unix_socket_directories = '$work/$server'" "$@" | as_owner tee -a "$work/$server/data/postgresql.conf" > /dev/null
+}
+
+# run_server [OPTION...]: start a server that was made, with options of pg_ctl
+run_server() {
+	control_server -l "$work/$server/log" -w "$@" start || { as_owner cat "$work/$server/log"; die "the server did not start"; }
+}
+
+# stop_server [MODE]: fast, unless another mode is given
+stop_server() { control_server -m "${1:-fast}" stop; }
+
+promote_server() { control_server -w promote; }
 
 passed=0
 failed=0
@@ -219,13 +252,15 @@ end_stage() {
 	fi
 }
 
-# The tests of the server that ISOLATION=, REGRESS= and TAP_TESTS= do not turn off.  TAP tests copy
-# one data directory for each of their servers.
+# The data directory that TAP tests copy for each of their servers.
+make_template() {
+	[ -d "$work/template" ] || as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync > "$work/initdb.log" 2>&1 ||
+		{ cat "$work/initdb.log"; return 1; }
+}
+
+# The tests of the server that ISOLATION=, REGRESS= and TAP_TESTS= do not turn off.
 check() {
-	if [ ! -d "$work/template" ]; then
-		as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync > "$work/initdb.log" 2>&1 ||
-			{ cat "$work/initdb.log"; return 1; }
-	fi
+	make_template || return
 	as_owner env INITDB_TEMPLATE="$work/template" make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
 }
 

@@ -18,16 +18,9 @@ is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval
 # One generator for all sessions and databases.
 $server->safe_psql('postgres', 'CREATE DATABASE other');
 $server->safe_psql('other', 'CREATE EXTENSION snowflake');
-my @sessions;
-my @files;
-for my $database (('postgres', 'other') x 4)
-{
-	push @files, "$scratch/ids." . @files;
-	push @sessions, IPC::Run::start([ 'psql', '-XAtqd', $server->connstr($database), '-o', $files[-1],
-			'-c', 'SELECT snowflake_nextval() FROM generate_series(1, 50000)' ]);
-}
-$_->finish for @sessions;
-none_is_issued_twice(400000, 'sessions of two databases', @files);
+my @sessions = map { start_issuing($server, 'SELECT snowflake_nextval() FROM generate_series(1, 50000)', $_) } ('postgres', 'other') x 4;
+$_->{run}->finish for @sessions;
+none_is_issued_twice(400000, 'sessions of two databases', map { $_->{file} } @sessions);
 
 # The horizon, in memory that a session detaches from when it exits.
 $server->safe_psql('postgres', 'CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval())');

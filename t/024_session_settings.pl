@@ -177,8 +177,6 @@ $late->quit;
 
 # Two servers with one machine ID and disjoint sequence ranges, each used first by a session with
 # settings of its own.
-my @files;
-my @sessions;
 my @servers = map { snowflake_server("range$_", { preload => '' }, 'snowflake.machine_id = 3', "snowflake.sequence_range = '$_'") } '0-100', '101-4095';
 for my $one (@servers)
 {
@@ -187,13 +185,9 @@ for my $one (@servers)
 	local $ENV{PGOPTIONS} = '-c snowflake.sequence_range=5-6';
 	$one->safe_psql('postgres', 'SELECT snowflake_nextval()', extra_params => [ '-U', 'app' ]);
 }
-for my $one (@servers)
-{
-	push @files, "$scratch/ids.$#files";
-	push @sessions, IPC::Run::start([ 'psql', '-XAtqd', $one->connstr('postgres'), '-o', $files[-1], '-c', 'SELECT snowflake_nextval() FROM generate_series(1, 200000)' ]);
-}
-$_->finish or die 'psql failed' for @sessions;
-none_is_issued_twice(400000, 'two servers with one machine ID', @files);
+my @sessions = map { start_issuing($_, 'SELECT snowflake_nextval() FROM generate_series(1, 200000)') } @servers;
+$_->{run}->finish or die 'psql failed' for @sessions;
+none_is_issued_twice(400000, 'two servers with one machine ID', map { $_->{file} } @sessions);
 $_->stop for @servers;
 
 # The clock: the session that was the first, and others, refuse a jump that the server refuses.

@@ -161,12 +161,8 @@ my $busy = snowflake_server('busy', { clock => $clock }, 'snowflake.max_wait = -
 my @files;
 for my $round (1 .. 4)
 {
-	my @running = map {
-		my $file = "$scratch/snos." . scalar(@files);
-		push @files, $file;
-		IPC::Run::start([ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file, '-d', $busy->connstr('postgres'), '-c', "SELECT sno_nextvals(40000, $_)" ],
-			'2>', '/dev/null')
-	} 1 .. 64;
+	my @running = map { start_issuing($busy, "SELECT sno_nextvals(40000, $_)") } 1 .. 64;
+	push @files, map { $_->{file} } @running;
 	for my $step (1 .. 600)
 	{
 		last if $step > 10 && 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
@@ -174,7 +170,7 @@ for my $round (1 .. 4)
 		select(undef, undef, undef, 0.1);
 	}
 	crash($busy);
-	$_->finish for @running;
+	$_->{run}->finish for @running;
 	$clock->step(-rand(1)) if $round % 2;
 	$busy->start;
 }

@@ -1,12 +1,14 @@
 # The guarantees of the tests' own library: a test that bails out ends no other test, writers end
 # when their files are gone, a release candidate counts as its version,
-# SNOWFLAKE_TEST_SCALE lowers amounts, but not without being set, a server one of whose processes
-# was killed can be stopped, and expected output has no name that depends on the version of PostgreSQL.
+# SNOWFLAKE_TEST_SCALE lowers amounts, but not without being set, an ID that is cut off does not count, a
+# server keeps its clock, one of whose processes was killed can be stopped, and expected output has no
+# name that depends on the version of PostgreSQL.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Fleet;
 use PostgreSQL::Version;
 use SnowflakeTest;
+use TestClock;
 
 # prove stops all tests if one of them prints this.
 my $script = 'use SnowflakeTest; use PostgreSQL::Test::Utils; PostgreSQL::Test::Utils::system_or_bail("false")';
@@ -25,6 +27,10 @@ system_or_bail('rm', '-r', $scratch);
 wait_until(sub { !eval { $writer->reap_nb; $writer->pumpable } });
 ok(!$writer->pumpable, 'and ends when its files are gone');
 $writer->kill_kill;
+
+mkdir $scratch;
+append_to_file("$scratch/ids", "1234567890123\n12345678901234");
+is(none_is_issued_twice(1, 'a file', "$scratch/ids"), '1234567890123', 'a last line that is cut off does not count');
 
 {
 	package OfVersion;
@@ -53,13 +59,20 @@ is_deeply([ map { my $file = $_; map { "$file: $_" } slurp_file($file) =~ /\b\w+
 	[], 'no expected output has the generated name of an index on an expression');
 
 # A fast stop while the server restarts its processes never ends: PostgreSQL starts a checkpointer that is not told to stop.
-my $server = snowflake_server('restarts', { preload => '', extension => 0 }, 'restart_after_crash = on');
+my $clock = TestClock->new;
+my $server = snowflake_server('restarts', { preload => '', extension => 0, clock => $clock }, 'restart_after_crash = on');
 my $meanwhile = '';
 ok(kill_process($server, children(postmaster($server), 'walwriter'), sub { $meanwhile = 'called' }), 'a process is killed');
 is($meanwhile, 'called', 'something else is done meanwhile');
 my $ready = () = slurp_file($server->logfile) =~ /database system is ready to accept connections/g;
 is($ready, 2, 'and the server accepts clients again');
 ok($server->stop('fast', fail_ok => 1, timeout => 30), 'so that a fast stop ends') or $server->stop('immediate');
+
+$clock->set(-3600);
+$server->start;
+$server->restart;
+cmp_ok($server->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())'), '<', time - 3000, 'a server keeps its clock');
+$server->stop;
 
 my $ended = IPC::Run::start([ 'true' ]);
 $ended->finish;

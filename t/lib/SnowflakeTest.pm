@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled start_issuing none_is_issued_twice);
 
 sub import
 {
@@ -255,6 +255,33 @@ sub scaled
 	return $share > $least ? $share : $least;
 }
 
+# Start a session that runs a query which issues IDs, and writes these to a file of its own, a thousand
+# at a time: they are all that it has received when it is killed.
+my $sessions = 0;
+
+sub start_issuing
+{
+	my ($server, $query, $database) = @_;
+	my $file = "$scratch/issued." . $sessions++;
+
+	return { file => $file, run => IPC::Run::start([ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file,
+				'-d', $server->connstr($database // 'postgres'), '-c', $query ], '2>', '/dev/null') };
+}
+
+# Remove the last line of a file if it is cut off, since the process that wrote it was killed.
+sub remove_incomplete_line
+{
+	my ($name) = @_;
+	my $size = -s $name;
+	my $start = $size > 100 ? $size - 100 : 0;
+
+	open(my $file, '+<', $name) or die "$name: $!";
+	seek($file, $start, 0);
+	read($file, my $end, 100);
+	truncate($file, $start + rindex($end, "\n") + 1) or die "$name: $!";
+	close $file;
+}
+
 # Of all IDs in files, in lines of their own, there are a number at least, and none is issued
 # twice.  Returns the greatest.
 sub none_is_issued_twice
@@ -262,6 +289,7 @@ sub none_is_issued_twice
 	my ($least, $name, @files) = @_;
 	my $sorted = "$scratch/ids.sorted";
 
+	remove_incomplete_line($_) for grep { -s } @files;
 	system_or_bail('sh', '-c', 'sorted=$1; shift; grep -hxE "[0-9]{13,}|[0-9a-z]{16}" "$@" | sort > "$sorted"', 'sh', $sorted, @files);
 	my $count = `wc -l < $sorted` + 0;
 	my $twice = `uniq -d $sorted | head -n 5`;
