@@ -40,18 +40,17 @@
  * backward, it changes its phase, it gets another lease, it is closed, and a session that is
  * terminated returns the reservation.  Each of them
  *
- *	1. writes the origin and flushes WAL, if the change is to survive a crash,
+ *	1. writes the durable number and flushes WAL, if the change is to survive a crash,
  *	2. stops issuing: stop_issuing() sets reserved_until to 0,
  *	3. changes cursor, machine ID and bounds,
  *	4. resumes: resume_issuing() increments the generation, then sets reserved_until.
  *
- * The return of the reservation is the exception: it writes the origin after step 3.
+ * The return of the reservation is the exception: it writes the number after step 3.
  *
  * A session that reads 0 takes no batch.  It requests a reservation, waits for the lock, which is
  * held until the change has ended, and compares reserved_until again: if that is another number by
  * then, the session starts over; otherwise it extends the reservation itself.  A write of the
- * origin that fails precedes all other steps, and so is the same as a change that was not made.
- * The loss of an origin uses the same pair (state/reservation.c: reopen).
+ * number that fails precedes all other steps, and so is the same as a change that was not made.
  *
  * Simplifications compared with C, and the reasons for which nothing is lost by them:
  *
@@ -98,12 +97,15 @@
  * - With SESSIONS, IDs are compared by tick, machine ID and sequence, in this order.  Machine
  *   ID 0, which the server has first, is the greater one, so that a mistake in the first change of
  *   the machine ID is found.
- * - With LOSSES, the origin is dropped and created again at once, with 0.  Any session notices
- *   under the lock that it is gone, in a step of its own; here, World does.  The number
- *   in the origin protects nothing then, so there are no crashes as well.
+ * - A generator is closed if there is no lease: lease_end is 0.
+ *
+ * With CREATORS, nothing is known at first, and sessions run CREATE EXTENSION at the same time, each in
+ * a database of its own.  The functions of the extension exist from then on.  With LOSSES, the number is
+ * lost in an upgrade, and nothing is issued before an administrator has set a floor.  A floor that is
+ * not above the watched ID ends the promise for this ID.
  *
  * With PHASES it is the generator of IDs of type sno (core/phase.h): cursor, batches and
- * IDs have the phase above the position.  The packed number of the origin is three
+ * IDs have the phase above the position.  The packed durable number is three
  * here, written in one step, and not rounded.
  *
  * Left out: a machine ID that is not leased, which does not change; accesses that a
@@ -189,7 +191,7 @@
 /* Shared memory: SfShared. */
 byte cursor;
 byte reserved_until;
-bool opened;					/* the origin is known */
+bool opened;					/* cursor and reserved_until apply */
 byte pending;					/* pending.until; 0 for none */
 bool pending_flushed;			/* !XLogNeedsFlush(pending.lsn) */
 byte generation;
@@ -581,10 +583,10 @@ inline sf_generator_open()
 /* Leaving out only one of the two is no mistake: each compensates for the other. */
 #ifdef EXTEND_BLINDLY
 #define STILL_WANTED	true
-#define write_origin(position)	sf_durable_set(position)
+#define write_number(position)	sf_durable_set(position)
 #else
 #define STILL_WANTED	(reserved_until == reserved_until_seen)
-#define write_origin(position)	sf_durable_raise(position)
+#define write_number(position)	sf_durable_raise(position)
 #endif
 
 #ifdef EXTEND_UNLOCKED
@@ -639,7 +641,7 @@ inline sf_reservation_extend()
 		:: else -> forget_seen()
 		fi
 	}
-	write_origin(extended);
+	write_number(extended);
 	atomic {
 		pending = extended;
 		pending_flushed = false;
@@ -942,7 +944,7 @@ inline move_forward()
 #ifdef PUBLISH_FORWARD_FIRST
 	reserved_until = MAX(reserved_until, position);
 #endif
-	written.reserved_until = MAX(position, reserved_until);		/* replorigin_advance_back */
+	written.reserved_until = MAX(position, reserved_until);		/* sf_durable_set */
 	XLogFlush();
 	stop_issuing(previous);
 	atomic {
@@ -1286,7 +1288,7 @@ unlock:	atomic {
 #if RETURNS > 0
 
 /*
- * state/change.c: sf_change_return, of a session that is terminated.  The origin may hold a lower
+ * state/change.c: sf_change_return, of a session that is terminated.  The durable number may be a lower
  * end only when no batch above that end can be taken any more.
  */
 inline skip_position()
@@ -1460,7 +1462,7 @@ end:
 		}
 	:: d_step {						/* the standby receives the flushed WAL */
 			RUNNING && DIFFER(standby, flushed);
-#ifdef ORIGIN_NOT_LOGGED
+#ifdef NUMBER_NOT_LOGGED
 			standby.commit = flushed.commit
 #else
 			replay(flushed, standby)

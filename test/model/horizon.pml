@@ -16,7 +16,7 @@
  *
  * - Time, clocks and batches: as in generator.pml.  A session may ask for another batch at any
  *   time, even if it holds one.  The state that outlives a crash is on disk in the step in which it
- *   is written.  No lock of the origin is modeled, and the origin is never lost.
+ *   is written.  The durable number is never lost.
  * - A session whose batch is refused or whose swap fails is at "idle" then, where it may wait for
  *   any length of time.  There, its slot holds the first ID of its transaction, and no other ID.
  * - The checker watches one row, as generator.pml watches one ID.
