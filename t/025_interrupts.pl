@@ -206,7 +206,7 @@ $server->_update_pid(0);    # as after its method stop
 my $false = FalseRegistry->new;
 $server = snowflake_server('leased', "snowflake.registry = '" . $false->conninfo . " connect_timeout=600'");
 $observer = $server->background_psql('postgres');
-ends_in_time('Lease', $nextval, qr/55000: could not generate a Snowflake ID while/);
+ends_in_time('Lease', $nextval, qr/55000: could not generate a Snowflake ID before the first answer of the registry/);
 $observer->quit;
 $server->stop;
 
