@@ -30,21 +30,21 @@ my $nextval = 'SELECT snowflake_nextval()';
 my $observer;
 my $started = 0;
 
-# Start psql with a script.
+# Start psql with a script, and perhaps with a timer.
 sub start_psql
 {
-	my ($script) = @_;
+	my ($script, @timer) = @_;
 	my $name = 'call' . $started++;
 	my $output = '';
 
 	$script .= ";\n\\q\n";
 	my $run = IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $server->connstr('postgres') . " application_name=$name" ],
-		'<', \$script, '>&', \$output, IPC::Run::timeout(30));
+		'<', \$script, '>&', \$output, @timer);
 
 	return { run => $run, output => \$output, name => $name };
 }
 
-# The output of psql, which is killed if it does not end.
+# The output of psql, which is killed if it has a timer and does not end in time.
 sub finish
 {
 	my ($session) = @_;
@@ -53,6 +53,8 @@ sub finish
 	return ${ $session->{output} };
 }
 
+sub start_call { return start_psql($_[0], IPC::Run::timeout(30)); }
+
 # Wait until a session is in a state that a condition on pg_stat_activity describes, and return an
 # expression about it; or "ended" if psql has ended.
 sub await
@@ -60,7 +62,7 @@ sub await
 	my ($session, $condition, $expression) = @_;
 
 	return wait_until(sub {
-		return 'ended' unless $session->{run}->pumpable && eval { $session->{run}->pump_nb; 1 };
+		return 'ended' unless eval { $session->{run}->pumpable && ($session->{run}->pump_nb, 1) };
 		return $observer->query("SELECT $expression FROM pg_stat_activity WHERE application_name = '$session->{name}' AND $condition");
 	});
 }
@@ -87,24 +89,24 @@ sub ends_in_time
 	my $unlimited = 'SET snowflake.max_wait = -1';
 	my %attempts = (
 		'statement_timeout' => sub {
-			return excess(start_psql("$unlimited; $begin\nSET statement_timeout = '300ms'; $call; SET statement_timeout = 0; $end"),
+			return excess(start_call("$unlimited; $begin\nSET statement_timeout = '300ms'; $call; SET statement_timeout = 0; $end"),
 				qr/ERROR:  57014: .*statement timeout/, 0.3);
 		},
 		'pg_cancel_backend()' => sub {
-			my $session = start_psql("$unlimited; $call; SELECT 'took ' || extract(epoch FROM clock_timestamp())");
+			my $session = start_call("$unlimited; $call; SELECT 'took ' || extract(epoch FROM clock_timestamp())");
 			my ($from) = split /\|/, await($session, $waits, 'extract(epoch FROM clock_timestamp()), pg_cancel_backend(pid)');
 
 			return excess($session, qr/ERROR:  57014: .*user request/, $from);
 		},
 		'pg_terminate_backend()' => sub {
-			my $session = start_psql("$unlimited; $call");
+			my $session = start_call("$unlimited; $call");
 			my $in_time = await($session, $waits, 'pg_terminate_backend(pid, 1000)');
 
 			finish($session);
 			return $in_time eq 't' ? 0 : 'inf';
 		},
 		'snowflake.max_wait' => sub {
-			return excess(start_psql("$begin\nSET snowflake.max_wait = '${limit}s'; $call; $end"), qr/ERROR:  $too_long/, $limit);
+			return excess(start_call("$begin\nSET snowflake.max_wait = '${limit}s'; $call; $end"), qr/ERROR:  $too_long/, $limit);
 		});
 	delete $attempts{'snowflake.max_wait'} unless $too_long;
 
