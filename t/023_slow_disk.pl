@@ -1,10 +1,9 @@
-# A disk on which each flush of WAL takes long: IDs are issued, with few flushes; calls that wait for
-# the process that flushes can be interrupted, and end after snowflake.max_wait.
+# A disk on which each flush of WAL takes long: IDs are issued, with few flushes.  (025_interrupts.pl
+# tests the calls that wait for the process that flushes.)
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 use TestClock;
-use Time::HiRes qw(time);
 
 my $clock = TestClock->new;
 my $server = snowflake_server('main', { clock => $clock },
@@ -21,25 +20,14 @@ sub pass_reservation
 }
 
 # Start psql with a command.
-my $started = 0;
 sub start_psql
 {
 	my ($command) = @_;
-	my $name = 'slow' . $started++;
 	my $output = '';
-	my $run = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('postgres') . " application_name=$name", '-c', $command ],
+	my $run = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('postgres'), '-c', $command ],
 		'<', '/dev/null', '>&', \$output);
 
-	return { run => $run, output => \$output, name => $name };
-}
-
-# Wait until a session of that name is in a state that a condition on pg_stat_activity describes.
-sub await
-{
-	my ($name, $condition) = @_;
-
-	$server->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = '$name' AND $condition");
-	return;
+	return { run => $run, output => \$output };
 }
 
 sub finish
@@ -102,78 +90,6 @@ $server->start;
 isnt($sno, 'f', 'a floor of type sno survives a crash');
 $clock->set(0);
 
-# Start a session that flushes a reservation for long: the flush is its own, or it waits for that of
-# the WAL writer.  A session that finds an extension on disk needs no flush, and another one follows.
-sub start_writer
-{
-	for (1 .. 10)
-	{
-		pass_reservation();
-		$clock->slow_disk(30);
-		my $writer = start_psql($nextval);
-		my $waits = wait_until(sub {
-			$writer->{run}->pump_nb if $writer->{run}->pumpable;
-			return 'no' if ${ $writer->{output} } =~ /\d/;
-			return $server->safe_psql('postgres',
-				"SELECT lower(wait_event) IN ('walsync', 'walwrite') FROM pg_stat_activity WHERE application_name = '$writer->{name}'") eq 't' && 'yes';
-		});
-		return $writer if $waits eq 'yes';
-		$clock->slow_disk(0);
-		finish($writer);
-	}
-	die "no session flushes\n";
-}
-
-# Calls that wait for the process that flushes end when they are interrupted, and after max_wait.
-# A flush takes ten times as long as they are allowed to.
-sub while_another_flushes
-{
-	my ($what, $test) = @_;
-
-	my $writer = start_writer();
-	my $pid = $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = '$writer->{name}'");
-	my $since = time;
-	$test->($pid);
-	cmp_ok(time - $since, '<', 10, "$what in time");
-	ok(kill(0, $pid), 'the other process is still there');
-	$clock->slow_disk(0);
-	finish($writer);
-}
-
-my $waits = major_version($server) >= 17 ? "wait_event = 'SnowflakeReservation'" : "wait_event_type = 'Extension'";
-while_another_flushes('statement_timeout ends a call', sub {
-	fails_with($server, "SET statement_timeout = '300ms'; $nextval", '57014', qr/statement timeout/);
-});
-while_another_flushes('a cancellation ends a call', sub {
-	my $session = start_psql($nextval);
-	await($session->{name}, $waits);
-	$server->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = '$session->{name}'");
-	like(finish($session), qr/canceling statement due to user request/, 'a cancelled call');
-});
-while_another_flushes('a termination ends a session', sub {
-	my $session = start_psql($nextval);
-	await($session->{name}, $waits);
-	$server->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '$session->{name}'");
-	like(finish($session), qr/terminating connection/, 'a terminated session');
-});
-while_another_flushes('snowflake.max_wait ends a call', sub {
-	my ($pid) = @_;
-
-	fails_with($server, "SET snowflake.max_wait = '300ms'; $nextval", '53400',
-		qr/could not write the reservation of Snowflake IDs within 300 ms/, qr/The process with PID $pid is writing the reservation to WAL\./, qr/HINT:  Check the disk/);
-	fails_with($server, "SET snowflake.max_wait = 0; $nextval", '53400', qr/could not write the reservation/);
-});
-
-# The process that flushes may be stopped.
-while_another_flushes('a process that is stopped holds up no other', sub {
-	my ($pid) = @_;
-
-	kill 'STOP', $pid;
-	fails_with($server, "SET statement_timeout = '300ms'; $nextval", '57014');
-	is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake'), 2, 'the view answers');
-	kill 'CONT', $pid;
-});
-
 # max_wait limits all attempts of a call, its own flushes included.
 pass_reservation();
 $clock->slow_disk(3);
@@ -181,18 +97,5 @@ my ($status) = $server->psql('postgres', "SET snowflake.max_wait = '100ms'; $nex
 is($status == 0 || $server->safe_psql('postgres', $nextval) =~ /^\d+$/, 1, 'a call, or the next one, gets an ID');
 $clock->slow_disk(0);
 
-# A stop in mode fast ends the sessions that wait.
-my $writer = start_writer();
-my @waiting = map { start_psql($nextval) } 1 .. 4;
-my $some = join(',', map { "'$_->{name}'" } @waiting);
-$server->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name IN ($some) AND $waits");
-my $log = -s $server->logfile;
-kill 'INT', postmaster($server);
-is((grep { finish($_) =~ /terminating connection/ } @waiting), 4, 'a stop ends the sessions that wait');
-$clock->slow_disk(0);
-finish($writer);
-wait_for_log($server, $log, qr/database system is shut down/, 'the server stops');
-wait_until(sub { !-e $server->data_dir . '/postmaster.pid' });
-$server->_update_pid(0);    # as after its method stop
-
+$server->stop;
 done_testing();

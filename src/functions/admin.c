@@ -14,6 +14,7 @@
 #include "core/instant.h"
 #include "generator/clock.h"
 #include "generator/durable_error.h"
+#include "generator/wait.h"
 #include "core/reserved_time.h"
 #include "state/change.h"
 #include "state/durable.h"
@@ -34,9 +35,13 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 	char		text[SF_LAYOUT_TEXT_SIZE];
 	SfLayout	before;
 	bool		recorded;
+	bool		changed;
 
 	PreventCommandDuringRecovery("snowflake_accept_layout()");
-	if (!sf_change_layout(generator, &before, &recorded))
+	sf_wait_and_lock(generator);
+	changed = sf_change_layout(generator, &before, &recorded);
+	sf_lock_release(&generator->lock);
+	if (!changed)
 		PG_RETURN_VOID();
 	if (recorded)
 		sf_layout_format(&before, text);
@@ -186,7 +191,9 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 				errmsg("argument \"%s\" must not be null", "instant"));
 	instant = PG_GETARG_TIMESTAMPTZ(0);
 	check_instant(generator, instant);
+	sf_wait_and_lock(generator);
 	change = sf_change_floor(generator, instant, &effects);
+	sf_lock_release(&generator->lock);
 	report_floor_not_changed(generator, instant, change);
 	if (effects.layout_recorded)
 		ereport(NOTICE,

@@ -311,6 +311,15 @@ sf_wait_for_writer(SfGenerator *generator, SfWait *wait)
 }
 
 void
+sf_wait_and_lock(SfGenerator *generator)
+{
+	SfWait		wait = {0};
+
+	while (!sf_lock_try(&generator->lock))
+		sf_wait_for_writer(generator, &wait);
+}
+
+void
 sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
 	sf_wait_begin(wait);

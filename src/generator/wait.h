@@ -60,6 +60,9 @@ extern void sf_wait_limit(SfGenerator *generator, const SfWait *wait);
  */
 extern void sf_wait_for_writer(SfGenerator *generator, SfWait *wait);
 
+/* Take the lock of the generator, after such waits. */
+extern void sf_wait_and_lock(SfGenerator *generator);
+
 /*
  * Wait a moment for a lease that covers the ID, on the same terms; the caller reads the state
  * again.  Raises object_not_in_prerequisite_state when this ID has waited for snowflake.max_wait

@@ -143,10 +143,15 @@ record_layout(SfGenerator *generator, bool *recorded)
 	return status != SF_OPENING_OTHER_LAYOUT;
 }
 
-static SfFloorChange
-change_floor_locked(SfGenerator *generator, SfInstant instant, uint64 position,
-					SfFloorEffects *effects)
+/* The cursor of a generator that is open is not 0. */
+SfFloorChange
+sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effects)
 {
+	uint64		tick_start = sf_position_at(&generator->layout, instant);
+	uint64		position = Max(tick_start, 1);
+
+	effects->horizon = SF_NO_ID;
+	effects->layout_recorded = false;
 	if (position < pg_atomic_read_u64(&generator->lease_start))
 		return SF_FLOOR_BEFORE_LEASE;
 	if (generator->kind == SF_GENERATOR_BIGINT &&
@@ -163,34 +168,15 @@ change_floor_locked(SfGenerator *generator, SfInstant instant, uint64 position,
 	return SF_FLOOR_CHANGED;
 }
 
-/* The cursor of a generator that is open is not 0. */
-SfFloorChange
-sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effects)
-{
-	uint64		position = sf_position_at(&generator->layout, instant);
-	SfFloorChange change;
-
-	effects->horizon = SF_NO_ID;
-	effects->layout_recorded = false;
-	sf_lock_acquire(&generator->lock);
-	change = change_floor_locked(generator, instant, Max(position, 1), effects);
-	sf_lock_release(&generator->lock);
-	return change;
-}
-
 /* A generator that is open has the recorded layout, so nothing is issued meanwhile. */
 bool
 sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
 {
-	SfOpening	status;
-
-	sf_lock_acquire(&generator->lock);
 	*recorded = sf_durable_layout_read(before) == SF_DURABLE_VALID;
-	status = sf_check_layout(&generator->layout);
-	if (status != SF_OPENING_DONE)
-		sf_durable_layout_write(&generator->layout);
-	sf_lock_release(&generator->lock);
-	return status != SF_OPENING_DONE;
+	if (sf_check_layout(&generator->layout) == SF_OPENING_DONE)
+		return false;
+	sf_durable_layout_write(&generator->layout);
+	return true;
 }
 
 /*

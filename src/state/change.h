@@ -29,14 +29,15 @@ typedef struct SfFloorEffects
 
 /*
  * Move the generator, forward or backward, to the first tick that does not begin before an instant.
- * A durable state that was lost is written.  Raises the errors of sf_durable_raise.
+ * A durable state that was lost is written.  The lock is held.  Raises the errors of
+ * sf_durable_raise.
  */
 extern SfFloorChange sf_change_floor(SfGenerator *generator, SfInstant instant,
 									 SfFloorEffects *effects);
 
 /*
  * Record the layout of a generator.  Returns false if it is recorded already.  *before is the
- * layout that was recorded, if any was.
+ * layout that was recorded, if any was.  The lock is held.
  */
 extern bool sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded);
 

@@ -164,7 +164,7 @@ read_candidate(void)
 	return (int64) pg_atomic_read_u64(&horizon->candidate);
 }
 
-/* The lock is held. */
+/* The lock is held, or the generator is being opened. */
 static void
 raise_candidate(int64 id)
 {
@@ -420,17 +420,15 @@ sf_horizon_least(void)
 
 /*
  * The horizons that were returned in earlier runs of the server are unknown; none of them was above
- * this one.
+ * this one.  No reader is at work yet, since readers open the generator first.
  */
 void
 sf_horizon_opened(SfGenerator *generator, uint64 position)
 {
 	int64		id = sf_horizon_at(&generator->layout, position, 0);
 
-	sf_lock_acquire(&horizon->lock);
 	raise_candidate(id);
 	sf_returned_raise_bound(&horizon->returned, id);
-	sf_lock_release(&horizon->lock);
 }
 
 int64

@@ -1,0 +1,217 @@
+# Each wait of a call ends when the call is cancelled, when its session is terminated, after
+# statement_timeout, and after snowflake.max_wait if that limits the wait.
+#
+# Each has a second, ten times what is promised.  The server measures the time, and of three
+# attempts the best one counts, since a busy machine can delay each step.  A wait that is not
+# interrupted fails them all.
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use FalseRegistry;
+use SnowflakeTest;
+use TestClock;
+
+my $clock = TestClock->new;
+my $server = snowflake_server('main', { clock => $clock },
+	'snowflake.machine_id = 5', 'fsync = on', 'wal_sync_method = fdatasync', 'autovacuum = off', 'max_connections = 1000',
+	'max_prepared_transactions = 1');
+my $named = major_version($server) >= 17;    # wait events of extensions have names
+my $nextval = 'SELECT snowflake_nextval()';
+my $observer;
+my $started = 0;
+
+# Start psql with a script, and perhaps with a timer.
+sub start_psql
+{
+	my ($script, @timer) = @_;
+	my $name = 'call' . $started++;
+	my $output = '';
+
+	$script .= ";\n\\q\n";
+	my $run = IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $server->connstr('postgres') . " application_name=$name" ],
+		'<', \$script, '>&', \$output, @timer);
+
+	return { run => $run, output => \$output, name => $name };
+}
+
+# The output of psql, which is killed if it has a timer and does not end in time.
+sub finish
+{
+	my ($session) = @_;
+
+	eval { $session->{run}->finish; 1 } or $session->{run}->kill_kill;
+	return ${ $session->{output} };
+}
+
+sub start_call { return start_psql($_[0], IPC::Run::timeout(30)); }
+
+# Wait until a session is in a state that a condition on pg_stat_activity describes, and return an
+# expression about it; or "ended" if psql has ended.
+sub await
+{
+	my ($session, $condition, $expression) = @_;
+
+	return wait_until(sub {
+		return 'ended' unless eval { $session->{run}->pumpable && ($session->{run}->pump_nb, 1) };
+		return $observer->query("SELECT $expression FROM pg_stat_activity WHERE application_name = '$session->{name}' AND $condition");
+	});
+}
+
+# How many seconds more than allowed a session needed to end a call, by what its psql has printed.
+sub excess
+{
+	my ($session, $pattern, $allowed) = @_;
+	my $output = finish($session);
+
+	return $1 - $allowed if $output =~ /$pattern.*\ntook (\S+)/s;
+	diag($output);
+	return 'inf';
+}
+
+# A call waits, with a wait event, and its wait ends as described above.
+sub ends_in_time
+{
+	my ($event, $call, $too_long, $least) = @_;
+	my $limit = $least // 0.3;
+	my $waits = $named ? "wait_event = 'Snowflake$event'" : "wait_event_type = 'Extension'";
+	my $begin = 'SELECT clock_timestamp() AS begin \gset';
+	my $end = q{SELECT 'took ' || extract(epoch FROM clock_timestamp() - :'begin')};
+	my $unlimited = 'SET snowflake.max_wait = -1';
+	my %attempts = (
+		'statement_timeout' => sub {
+			return excess(start_call("$unlimited; $begin\nSET statement_timeout = '300ms'; $call; SET statement_timeout = 0; $end"),
+				qr/ERROR:  57014: .*statement timeout/, 0.3);
+		},
+		'pg_cancel_backend()' => sub {
+			my $session = start_call("$unlimited; $call; SELECT 'took ' || extract(epoch FROM clock_timestamp())");
+			my ($from) = split /\|/, await($session, $waits, 'extract(epoch FROM clock_timestamp()), pg_cancel_backend(pid)');
+
+			return excess($session, qr/ERROR:  57014: .*user request/, $from);
+		},
+		'pg_terminate_backend()' => sub {
+			my $session = start_call("$unlimited; $call");
+			my $in_time = await($session, $waits, 'pg_terminate_backend(pid, 1000)');
+
+			finish($session);
+			return $in_time eq 't' ? 0 : 'inf';
+		},
+		'snowflake.max_wait' => sub {
+			return excess(start_call("$begin\nSET snowflake.max_wait = '${limit}s'; $call; $end"), qr/ERROR:  $too_long/, $limit);
+		});
+	delete $attempts{'snowflake.max_wait'} unless $too_long;
+
+	for my $by (sort keys %attempts)
+	{
+		my $best = 'inf';
+
+		for (1 .. 3)
+		{
+			my $excess = $attempts{$by}->();
+
+			$best = $excess if $excess < $best;
+			last if $best < 1;
+		}
+		cmp_ok($best, '<', 1, "$event: $by ends $call");
+	}
+}
+
+# Start a session that writes the reservation, and flushes it for longer than the test takes.  What
+# was reserved before has passed.
+sub start_writer
+{
+	$clock->step(600);
+	$clock->slow_disk(3600);
+	my $writer = start_psql($nextval);
+	$writer->{pid} = await($writer, q{lower(wait_event) IN ('walsync', 'walwrite')}, 'pid');
+	return $writer;
+}
+
+sub finish_writer
+{
+	my ($writer) = @_;
+
+	$clock->slow_disk(0);
+	like(finish($writer), qr/^\d+$/, 'the session that writes the reservation is issued an ID');
+}
+
+# The reservation, which another session writes: in the first call after a start, and later.
+my $not_written = qr/53400: could not write the reservation of Snowflake IDs within 300 ms/;
+my $writer;
+$server->safe_psql('postgres', q{CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+	SELECT snowflake_enable_feed('items')});
+$server->restart;
+$observer = $server->background_psql('postgres');
+$writer = start_writer();
+ends_in_time('Reservation', @$_)
+  for [ $nextval, $not_written ], [ 'CALL snowflake_horizon(NULL)', $not_written ],
+  [ 'SELECT snowflake_set_floor(clock_timestamp())', $not_written ];
+finish_writer($writer);
+$writer = start_writer();
+ends_in_time('Reservation', @$_)
+  for [ $nextval, $not_written ], [ 'SELECT snowflake_set_floor(clock_timestamp())', $not_written ],
+  [ 'SELECT snowflake_accept_layout()', $not_written ];
+
+# The error of max_wait; and another session can be stopped instead of slow.
+fails_with($server, "SET snowflake.max_wait = 0; $nextval", '53400', qr/could not write the reservation/,
+	qr/The process with PID $writer->{pid} is writing the reservation to WAL\./, qr/HINT:  Check the disk/);
+kill 'STOP', $writer->{pid};
+ends_in_time('Reservation', $nextval, $not_written);
+is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake'), 2, 'the view answers');
+kill 'CONT', $writer->{pid};
+finish_writer($writer);
+
+# The clock.
+$server->safe_psql('postgres', q{SELECT snowflake_set_floor(clock_timestamp() + interval '1 hour'), sno_set_floor(clock_timestamp() + interval '1 hour')});
+ends_in_time('Clock', $nextval, qr/53400: could not generate a Snowflake ID within 300 ms/);
+ends_in_time('Clock', 'SELECT sno_nextval()', qr/53400: could not generate a sno ID within 300 ms/);
+
+# The lock of the horizon, whose holder is stopped.  It is held almost all the time by a session that
+# computes horizons, since it then looks at the slots of 1000 backends.
+my $reader = start_psql('DO $$ DECLARE horizon bigint; BEGIN LOOP CALL snowflake_horizon(horizon); END LOOP; END $$');
+my $pid = await($reader, q{state = 'active'}, 'pid');
+wait_until(sub {
+	kill 'STOP', $pid;
+	return 1 if ($server->psql('postgres', "SET statement_timeout = '1s'; CALL snowflake_horizon(NULL)"))[0] != 0;
+	kill 'CONT', $pid;
+	return 0;
+});
+ends_in_time('Horizon', $_)
+  for 'CALL snowflake_horizon(NULL)', 'SELECT count(*) FROM pg_stat_snowflake_horizon', 'INSERT INTO items VALUES (1)',
+  "BEGIN; INSERT INTO items VALUES (DEFAULT); PREPARE TRANSACTION 'one'";
+kill 'CONT', $pid;
+$server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+finish($reader);
+
+# A stop in mode fast ends the sessions that wait.
+$writer = start_writer();
+my @waiting = map { start_psql($nextval) } 1 .. 4;
+await($_, $named ? "wait_event = 'SnowflakeReservation'" : "wait_event_type = 'Extension'", 'pid') for @waiting;
+my $log = -s $server->logfile;
+kill 'INT', postmaster($server);
+is((grep { finish($_) =~ /terminating connection/ } @waiting), 4, 'a stop ends the sessions that wait');
+$clock->slow_disk(0);
+finish($writer);
+wait_for_log($server, $log, qr/database system is shut down/, 'the server stops');
+wait_until(sub { !-e $server->data_dir . '/postmaster.pid' });
+$server->_update_pid(0);    # as after its method stop
+
+# The lease, if the registry does not answer.
+my $false = FalseRegistry->new;
+$server = snowflake_server('leased', "snowflake.registry = '" . $false->conninfo . " connect_timeout=600'");
+$observer = $server->background_psql('postgres');
+ends_in_time('Lease', $nextval, qr/55000: could not generate a Snowflake ID before the first answer of the registry/);
+$observer->quit;
+$server->stop;
+
+# The settings worker, which cannot be started.  It has a second, also if max_wait is less.
+if ($named)
+{
+	$server = snowflake_server('worker', { preload => '' }, 'snowflake.machine_id = 1');
+	$server->append_conf('postgresql.conf', 'max_worker_processes = 0');
+	$server->restart;
+	$observer = $server->background_psql('postgres');
+	ends_in_time('Settings', $nextval, qr/55000: the snowflake settings worker could not be started/, 1);
+	$observer->quit;
+	$server->stop;
+}
+
+done_testing();
