@@ -143,19 +143,19 @@ $_->quit for @creators;
 is($server->safe_psql('postgres', $marks), '1', 'there is one mark');
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 
-# A number that is not within the layout, and a layout that cannot be read.
+# A number that is after the layout, and a layout that cannot be read.
 $server->stop;
 $server->start;
 with_names($server, "SELECT pg_replication_origin_advance('test 65533', 'FFFFFFFF/0')", 65533);
-fails_with($server, $nextval, '55000', qr/the durable state of Snowflake IDs is invalid/, qr/DETAIL:  The recorded layout cannot be read, or/, qr/HINT:  Check "snowflake.layout"\./);
+fails_with($server, $nextval, '2200H', qr/reached the last timestamp of the Snowflake layout "twitter"/);
 $server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
-like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'the floor makes it valid');
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'the floor is set back');
 $server->restart;
 with_names($server, "SELECT pg_replication_origin_advance('test 65531', '1/1')", 65531);
-fails_with($server, $nextval, '55000', qr/the durable state of Snowflake IDs is invalid/);
-fails_with($server, 'SELECT snowflake_check_layout()', '55000', qr/the durable state of Snowflake IDs is invalid/);
-$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '2 s')");
-like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'and so does it after a damaged layout');
+fails_with($server, $nextval, '55000', qr/the recorded layout of Snowflake IDs is invalid/, qr/HINT:  .* snowflake_accept_layout\(\)\./);
+fails_with($server, 'SELECT snowflake_check_layout()', '55000', qr/the recorded layout of Snowflake IDs is invalid/);
+$server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'accepted, it is recorded again');
 
 # A write fails: the generator is as before, and a session that ends by the error leaves no lock.
 $server->restart;

@@ -67,6 +67,7 @@ $fleet->begins_to_issue($server, 'a registry worker that was ended is started ag
 # The same twice, without an answer in between.  A session that exists when the machine ID is
 # released reports this; a registry that was not reached is not asked any more.
 $log = -s $server->logfile;
+$server->safe_psql('postgres', 'SELECT sno_nextval()');
 $registry->stop;
 my $seen = '';
 my $waiting = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c', <<'SQL' ], '2>', \$seen);
@@ -96,6 +97,11 @@ for (1 .. 2)
 like($seen, qr/could not generate a Snowflake ID after the release of the machine ID/, 'a call after the machine ID was released fails');
 cmp_ok(scalar(() = substr(slurp_file($server->logfile), $log) =~ /could not release the lease/g), '<=', 1,
 	'a registry that is known to be away is not asked to release it');
+
+# Without a lease, type sno does not follow a clock that steps back, and its calls fail as others do.
+$main_clock->step(-3600);
+fails_with($server, "SET statement_timeout = '20s'; SELECT sno_nextval()", '55000', qr/could not generate a sno ID while the registry is unreachable/);
+$main_clock->step(3600);
 $registry->start;
 $fleet->begins_to_issue($server, 'a registry worker that was ended twice leases again');
 

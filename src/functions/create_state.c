@@ -18,6 +18,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "generator/clock.h"
 #include "state/durable.h"
 #include "state/shared.h"
 
@@ -51,33 +52,33 @@ check_numbers(void)
 					errhint("Drop the replication origin.  If Snowflake IDs have been issued on this server, set the floor afterwards."));
 }
 
-/* The identity of the registry does not count: a server can have one before this. */
-static bool
-is_written(void)
-{
-	return sf_durable_read(SF_DURABLE_LAYOUT) != 0 || sf_durable_read(SF_DURABLE_SNO) != 0 ||
-		sf_durable_read(SF_DURABLE_BIGINT) != 0;
-}
-
 /*
  * The argument is whether there is no mark.  The script of the extension has locked the catalog in
- * this case, so only one transaction creates the state.
+ * this case, so only one transaction creates the state.  It can continue what an earlier one has
+ * begun before a crash.
  */
 Datum
 snowflake_create_state(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	SfShared   *shared = sf_shared();
+	SfLayout	recorded;
 
+	if (shared)
+		sf_clock_check(&shared->generators[SF_GENERATOR_BIGINT], now);
 	check_slots();
 	check_numbers();
 	sf_durable_take_slots();
-	if (!PG_GETARG_BOOL(0) || is_written())
+	if (!PG_GETARG_BOOL(0))
 		PG_RETURN_VOID();
-	sf_durable_layout_write(sf_layout_in_force());
+	if (sf_durable_layout_read(&recorded) == SF_LAYOUT_LOST)
+	{
+		sf_durable_layout_write(sf_layout_in_force());
+		ereport(LOG,
+				errmsg("created the durable state of Snowflake IDs with the layout \"%s\"",
+					   sf_layout_in_force_text()));
+	}
 	sf_durable_state_begin(SF_GENERATOR_SNO, now);
 	sf_durable_state_begin(SF_GENERATOR_BIGINT, now);
-	ereport(LOG,
-			errmsg("created the durable state of Snowflake IDs with the layout \"%s\"",
-				   sf_layout_in_force_text()));
 	PG_RETURN_VOID();
 }

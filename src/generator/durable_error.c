@@ -42,14 +42,13 @@ report_lost(SfGeneratorKind kind)
 }
 
 static void
-report_invalid(SfGeneratorKind kind)
+report_invalid(void)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the durable state of %s IDs is invalid", sf_generator_kind_name(kind)),
-			errdetail("The recorded layout cannot be read, or the recorded time is after the last tick of the layout."),
-			errhint("Check \"snowflake.layout\".  If it is correct, use %s() with a time after the newest existing ID.  With an earlier time, IDs are issued twice.",
-					floor_function(kind)));
+			errmsg("the recorded layout of Snowflake IDs is invalid"),
+			errdetail("The numbers in which the server records the layout are not those of a layout."),
+			errhint("Set \"snowflake.layout\" to the layout of the existing IDs, and use snowflake_accept_layout()."));
 }
 
 static void
@@ -59,7 +58,7 @@ report_other_layout(const SfLayout *layout)
 	char		recorded_text[SF_LAYOUT_TEXT_SIZE] = "";
 	char		text[SF_LAYOUT_TEXT_SIZE];
 
-	if (sf_durable_layout_read(&recorded) == SF_DURABLE_VALID)
+	if (sf_durable_layout_read(&recorded) == SF_LAYOUT_RECORDED)
 		sf_layout_format(&recorded, recorded_text);
 	sf_layout_format(layout, text);
 	ereport(ERROR,
@@ -81,7 +80,7 @@ sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout, SfOpening rea
 			report_lost(kind);
 			break;
 		case SF_OPENING_INVALID:
-			report_invalid(kind);
+			report_invalid();
 			break;
 		case SF_OPENING_OTHER_LAYOUT:
 			report_other_layout(layout);

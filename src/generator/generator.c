@@ -156,6 +156,7 @@ register_callbacks(void)
 	if (registered)
 		return;
 	RegisterXactCallback(end_transaction, NULL);
+	sf_lock_register_callbacks();
 	before_shmem_exit(sf_session_end, (Datum) 0);
 	registered = true;
 }
@@ -296,8 +297,8 @@ open_or_wait(SfGenerator *generator, SfWait *wait)
 }
 
 /*
- * Read the state of the generator.  If it has no machine ID or is not open, wait a moment, or open
- * it, and return false.  The generation is read first and reserved_until last (invariant 4).
+ * Read the state of the generator.  If it has no lease or is not open, wait a moment, or open it,
+ * and return false.  The generation is read first and reserved_until last (invariant 4).
  *
  * A change writes the generation after everything except reserved_until, and a reserved_until of 0
  * before everything.  The first barrier pairs with the addition to the generation: if the
@@ -324,6 +325,11 @@ read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *
 	}
 	pg_read_barrier();
 	state->reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+	if (unlikely(sf_generator_state(generator) == SF_NO_LEASE))
+	{
+		sf_wait_for_lease(shared, generator, wait);
+		return false;
+	}
 	return true;
 }
 

@@ -172,7 +172,7 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effec
 bool
 sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
 {
-	*recorded = sf_durable_layout_read(before) == SF_DURABLE_VALID;
+	*recorded = sf_durable_layout_read(before) == SF_LAYOUT_RECORDED;
 	if (sf_check_layout(&generator->layout) == SF_OPENING_DONE)
 		return false;
 	sf_durable_layout_write(&generator->layout);
@@ -359,8 +359,7 @@ return_locked(SfGenerator *generator)
 
 	if (sf_generator_has_phases(generator))
 		end_tick = sf_round_up(end_tick, SF_PHASE_RESERVED_TICKS);
-	if (sf_durable_state_read(generator, &state) != SF_DURABLE_VALID ||
-		state.reserved_tick <= end_tick)
+	if (!sf_durable_state_read(generator, &state) || state.reserved_tick <= end_tick)
 		return;
 	(void) sf_stop_issuing(generator);
 	sf_generator_skip_position(generator);

@@ -96,31 +96,21 @@ to_number(SfGeneratorKind kind, SfInstant reserved_until, uint64 wall_safe, uint
 	return sf_phase_pack(state);
 }
 
-SfDurableStatus
+/* An end after the last tick is that of another layout.  Nothing is issued above it. */
+bool
 sf_durable_state_read(const SfGenerator *generator, SfDurableState *state)
 {
 	uint64		number = sf_durable_read(number_of(generator->kind));
-	uint64		end_tick = sf_generator_last_tick(generator) + 1;
-	SfInstant	end = sf_layout_tick_start(&generator->layout, end_tick);
+	uint64		last = (uint64) SF_INSTANT_END - (uint64) SF_UNIX_EPOCH;
+	SfInstant	end = (SfInstant) (Min(number, last) + (uint64) SF_UNIX_EPOCH);
 
 	memset(state, 0, sizeof(*state));
-	if (number == 0)
-		return SF_DURABLE_LOST;
-	if (sf_generator_has_phases(generator))
+	if (number != 0 && sf_generator_has_phases(generator))
 		*state = sf_phase_unpack(number);
-	else if (number <= (uint64) end - (uint64) SF_UNIX_EPOCH)
-	{
-		SfInstant	instant = (SfInstant) (number + (uint64) SF_UNIX_EPOCH);
-
+	else if (number != 0)
 		state->reserved_tick = sf_position_tick(&generator->layout,
-												sf_position_at(&generator->layout, instant));
-	}
-	else
-		return SF_DURABLE_INVALID;
-	if (state->reserved_tick <= end_tick)
-		return SF_DURABLE_VALID;
-	memset(state, 0, sizeof(*state));
-	return SF_DURABLE_INVALID;
+												sf_position_at(&generator->layout, end));
+	return number != 0;
 }
 
 XLogRecPtr
@@ -168,14 +158,15 @@ sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant)
 	if (kind == SF_GENERATOR_SNO)
 		instant = Min(Max(instant - rounding, sf_sno_layout.epoch), last);
 	instant = Max(instant, SF_UNIX_EPOCH);
-	sf_durable_raise(number_of(kind), to_number(kind, instant, 0, 0));
+	if (sf_durable_read(number_of(kind)) == 0)
+		sf_durable_raise(number_of(kind), to_number(kind, instant, 0, 0));
 }
 
 /*
  * The layout of IDs of type bigint
  */
 
-SfDurableStatus
+SfRecordedLayout
 sf_durable_layout_read(SfLayout *layout)
 {
 	SfPackedLayout packed = {
@@ -184,8 +175,8 @@ sf_durable_layout_read(SfLayout *layout)
 	};
 
 	if (packed.fields == 0)
-		return SF_DURABLE_LOST;
-	return sf_layout_unpack(packed, layout) ? SF_DURABLE_VALID : SF_DURABLE_INVALID;
+		return SF_LAYOUT_LOST;
+	return sf_layout_unpack(packed, layout) ? SF_LAYOUT_RECORDED : SF_LAYOUT_INVALID;
 }
 
 void

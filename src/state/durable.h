@@ -49,15 +49,8 @@ extern void sf_durable_take_slots(void);
  * The state of a generator
  */
 
-typedef enum SfDurableStatus
-{
-	SF_DURABLE_VALID,
-	SF_DURABLE_LOST,			/* never written, or lost */
-	SF_DURABLE_INVALID,			/* its end is after the last tick */
-} SfDurableStatus;
-
-/* Read the state; it is all 0 unless it is valid. */
-extern SfDurableStatus sf_durable_state_read(const SfGenerator *generator, SfDurableState *state);
+/* Read the state.  Returns false, and a state of all 0, if it was never written, or was lost. */
+extern bool sf_durable_state_read(const SfGenerator *generator, SfDurableState *state);
 
 /*
  * Write a state to WAL: the instant up to which IDs may be issued, and, for a generator with
@@ -80,15 +73,21 @@ extern void sf_durable_state_write(SfGenerator *generator, SfInstant reserved_un
 extern void sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush,
 									   int64 elapsed);
 
-/* Write that the server issues from an instant on, unless a later one is written already. */
+/* Write that the server issues from an instant on, unless it has a state already. */
 extern void sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant);
 
 /*
  * The layout of IDs of type bigint
  */
 
-/* The recorded layout.  Returns SF_DURABLE_INVALID if the numbers are not those of a layout. */
-extern SfDurableStatus sf_durable_layout_read(SfLayout *layout);
+typedef enum SfRecordedLayout
+{
+	SF_LAYOUT_RECORDED,
+	SF_LAYOUT_LOST,				/* never written, or lost */
+	SF_LAYOUT_INVALID,			/* the numbers are not those of a layout */
+} SfRecordedLayout;
+
+extern SfRecordedLayout sf_durable_layout_read(SfLayout *layout);
 
 /*
  * Record a layout, and return when it is on disk.  A crash in between leaves none.  The lock of the

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "storage/ipc.h"
 #include "utils/resowner.h"
 
 #include "state/lock.h"
@@ -31,6 +32,13 @@ let_go(SfLock *lock)
 	ConditionVariableBroadcast(&lock->released);
 }
 
+static void
+release_all(void)
+{
+	while (held_count > 0)
+		let_go(held[--held_count]);
+}
+
 /*
  * The resources of a transaction, a subtransaction or a portal are released.  If a lock is still
  * held, that is because of an error, which has allowed interrupts again.
@@ -38,18 +46,25 @@ let_go(SfLock *lock)
 static void
 release_after_error(ResourceReleasePhase phase, bool commit, bool top_level, void *argument)
 {
-	while (held_count > 0)
-		let_go(held[--held_count]);
+	release_all();
 }
 
+/* The process exits outside of a transaction, because of an error in a callback. */
 static void
-register_callback(void)
+release_at_exit(int code, Datum argument)
+{
+	release_all();
+}
+
+void
+sf_lock_register_callbacks(void)
 {
 	static bool registered = false;
 
 	if (registered)
 		return;
 	RegisterResourceReleaseCallback(release_after_error, NULL);
+	before_shmem_exit(release_at_exit, (Datum) 0);
 	registered = true;
 }
 
@@ -60,7 +75,7 @@ sf_lock_try(SfLock *lock)
 
 	Assert(!sf_lock_is_mine(lock));
 	Assert(held_count < (int) lengthof(held));
-	register_callback();
+	sf_lock_register_callbacks();
 	HOLD_INTERRUPTS();
 	if (pg_atomic_compare_exchange_u32(&lock->holder, &holder, (uint32) MyProcPid))
 	{

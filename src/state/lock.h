@@ -7,9 +7,10 @@
  * cancellation reaches the others.  Here the others wait on a condition variable, with interrupts.
  *
  * The holder is the process whose PID is in the lock.  It serves no interrupts while it holds the
- * lock.  As with an LWLock, the end of its transaction or subtransaction by an error, or its exit,
- * releases the lock: code that can raise an error runs within a transaction.  The crash of a
- * process is followed by new shared memory.
+ * lock, also if it waits for a second one: nothing is written to disk under that.  As with an
+ * LWLock, the end of its transaction or subtransaction by an error, or its exit, releases the lock:
+ * code that can raise an error runs within a transaction, or while the process exits.  The crash of
+ * a process is followed by new shared memory.
  */
 #ifndef SF_LOCK_H
 #define SF_LOCK_H
@@ -31,6 +32,12 @@ typedef struct SfLock
 
 /* Make a lock, in new memory. */
 extern void sf_lock_init(SfLock *lock, SfWaitEvent event);
+
+/*
+ * Register the release of locks at an error and at the exit of the process.  A callback for the
+ * exit that takes a lock itself is registered after this.
+ */
+extern void sf_lock_register_callbacks(void);
 
 /* Take the lock if it is free.  A process can hold two locks at a time. */
 extern bool sf_lock_try(SfLock *lock);

@@ -221,15 +221,8 @@ open_locked(SfGenerator *generator)
 	uint64		position;
 	uint64		lease_end;
 
-	switch (sf_durable_state_read(generator, &state))
-	{
-		case SF_DURABLE_LOST:
-			return SF_OPENING_LOST;
-		case SF_DURABLE_INVALID:
-			return SF_OPENING_INVALID;
-		case SF_DURABLE_VALID:
-			break;
-	}
+	if (!sf_durable_state_read(generator, &state))
+		return SF_OPENING_LOST;
 	position = opening_position(generator, &state);
 	instant = sf_generator_time(generator, position);
 	if (sf_position_tick(&generator->layout, position) > state.reserved_tick)
@@ -275,11 +268,11 @@ sf_check_layout(const SfLayout *layout)
 
 	switch (sf_durable_layout_read(&recorded))
 	{
-		case SF_DURABLE_LOST:
+		case SF_LAYOUT_LOST:
 			return SF_OPENING_LOST;
-		case SF_DURABLE_INVALID:
+		case SF_LAYOUT_INVALID:
 			return SF_OPENING_INVALID;
-		case SF_DURABLE_VALID:
+		case SF_LAYOUT_RECORDED:
 			break;
 	}
 	return sf_layout_equal(&recorded, layout) ? SF_OPENING_DONE : SF_OPENING_OTHER_LAYOUT;

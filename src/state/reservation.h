@@ -12,7 +12,7 @@ typedef enum SfOpening
 	SF_OPENING_DONE,			/* now or before */
 	SF_OPENING_BUSY,			/* another process holds the lock */
 	SF_OPENING_LOST,			/* the durable state or the layout is lost */
-	SF_OPENING_INVALID,			/* one of them is invalid */
+	SF_OPENING_INVALID,			/* the recorded layout is invalid */
 	SF_OPENING_OTHER_LAYOUT,	/* another layout is recorded */
 } SfOpening;
 
