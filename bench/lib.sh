@@ -112,6 +112,26 @@ plot_lines() { # NAME TITLE XLABEL YLABEL [COMMANDS]
 	END
 }
 
+# A server with a table "keyed" of a year of rows, and an hour of that year.
+start_with_year() {
+	start_server "snowflake.machine_id = 1" "fsync = off" "autovacuum = off" "max_wal_size = 8GB" "shared_buffers = 1GB" \
+		"max_parallel_workers_per_gather = 0" "jit = off"
+	sql <<-SQL
+		CREATE EXTENSION snowflake;
+		CREATE TABLE keyed AS
+		SELECT snowflake_encode(at, 1, (n % 4096)::integer) AS id, n AS item
+		FROM (SELECT n, timestamptz '2025-01-01' + n * (interval '365 days' / $rows) AS at FROM generate_series(0, $rows - 1) n) a;
+		ALTER TABLE keyed ADD PRIMARY KEY (id);
+	SQL
+	from='2025-07-01 12:00'
+	to='2025-07-01 13:00'
+}
+
+# ms of a query, planning and all, in a session that has run it before.  Settings come before its last "; ".
+milliseconds() {
+	printf '%s;\n\\timing on\n%s;\n' "$1" "${1##*; }" | sql | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p' | tail -n 1
+}
+
 wide="epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=2 sequence=20"
 
 # Servers of the candidates: one with the default layout, one whose layout has 20 sequence bits, since
