@@ -266,8 +266,8 @@ check() {
 
 # The TAP tests, those that take the longest first, so that none of them runs alone at the end.
 tap_tests() (
-	local long=(003_concurrency 204_registry_lost 202_registry_worker 203_fleet 205_pass_on 100_sno
-		201_registry_lost_leases 013_migration 005_crashes 007_durable)
+	local long=(204_registry_lost 100_sno 202_registry_worker 003_concurrency 203_fleet 205_pass_on 023_slow_disk
+		201_registry_lost_leases 006_clock 017_horizon 207_registry_away 013_migration 019_stop 005_crashes 007_durable)
 
 	cd "$top" || return 1
 	{ printf 't/%s.pl\n' "${long[@]}"; printf '%s\n' t/*.pl; } | awk '!seen[$0]++' | paste -sd ' '
