@@ -82,17 +82,22 @@ number_of(SfGeneratorKind kind)
 	return kind == SF_GENERATOR_SNO ? SF_DURABLE_SNO : SF_DURABLE_BIGINT;
 }
 
-/* An end at the Unix epoch is rounded up, since 0 means that the state is lost. */
+/*
+ * An end at the Unix epoch is rounded up, since 0 means that the state is lost.  A lease or a clock
+ * can be outside of the range of type sno.
+ */
 static uint64
 to_number(SfGeneratorKind kind, SfInstant reserved_until, uint64 wall_safe, uint32 drifts)
 {
-	SfDurableState state;
+	int64		tick = sf_layout_tick_ceil(&sf_sno_layout, reserved_until);
+	SfDurableState state = {
+		.reserved_tick = (uint64) Min(Max(tick, 1), (int64) SF_PHASE_TICKS),
+		.wall_safe = Min(wall_safe, SF_PHASE_TICKS),
+		.drifts = drifts,
+	};
 
 	if (kind == SF_GENERATOR_BIGINT)
 		return Max((uint64) reserved_until - (uint64) SF_UNIX_EPOCH, 1);
-	state.reserved_tick = Max((uint64) sf_layout_tick_ceil(&sf_sno_layout, reserved_until), 1);
-	state.wall_safe = wall_safe;
-	state.drifts = drifts;
 	return sf_phase_pack(state);
 }
 
@@ -145,18 +150,12 @@ sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
 	sf_durable_state_note_time(generator, taken, taken, taken);
 }
 
-/*
- * The clock may be wrong, and outside of the range of type sno.  The state of sno is rounded down,
- * so that the first ID does not wait.
- */
+/* The state of sno is rounded down, so that the first ID does not wait. */
 void
 sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant)
 {
-	SfInstant	last = sf_layout_tick_start(&sf_sno_layout, SF_PHASE_TICKS);
-	int64		rounding = (SF_PHASE_RESERVED_TICKS - 1) * (int64) sf_sno_layout.tick_length;
-
 	if (kind == SF_GENERATOR_SNO)
-		instant = Min(Max(instant - rounding, sf_sno_layout.epoch), last);
+		instant -= (SF_PHASE_RESERVED_TICKS - 1) * (int64) sf_sno_layout.tick_length;
 	instant = Max(instant, SF_UNIX_EPOCH);
 	if (sf_durable_read(number_of(kind)) == 0)
 		sf_durable_raise(number_of(kind), to_number(kind, instant, 0, 0));
