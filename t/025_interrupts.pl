@@ -163,6 +163,7 @@ finish_writer($writer);
 $server->safe_psql('postgres', q{SELECT snowflake_set_floor(clock_timestamp() + interval '1 hour'), sno_set_floor(clock_timestamp() + interval '1 hour')});
 ends_in_time('Clock', $nextval, qr/53400: could not generate a Snowflake ID within 300 ms/);
 ends_in_time('Clock', 'SELECT sno_nextval()', qr/53400: could not generate a sno ID within 300 ms/);
+$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp()), sno_set_floor(clock_timestamp())');
 
 # The lock of the horizon, whose holder is stopped.  It is held almost all the time by a session that
 # computes horizons, since it then looks at the slots of 1000 backends.
