@@ -98,6 +98,7 @@ sub ends_in_time
 			return excess(start_call("$begin\nSET snowflake.max_wait = '${limit}s'; $call; $end"), qr/ERROR:  $too_long/, $limit);
 		});
 	delete $attempts{'snowflake.max_wait'} unless $too_long;
+	delete $attempts{statement_timeout} if $call =~ /PREPARE TRANSACTION/;    # PostgreSQL has disabled it by then
 
 	for my $by (sort keys %attempts)
 	{
