@@ -95,7 +95,7 @@ like($notice, qr/^psql:.* NOTICE:  the layout "twitter" was recorded for Snowfla
 cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $last, 'and IDs are issued above the floor');
 fails_with($server, 'SELECT sno_nextval()', '55000', qr/the durable state of sno IDs is missing/);
 $server->safe_psql('postgres', 'SELECT sno_set_floor(now())');
-$server->safe_psql('postgres', 'SELECT sno_nextval()');
+$server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT sno_nextval()");
 crash($server);
 $server->start;
 $server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT snowflake_nextval(), sno_nextval()");
