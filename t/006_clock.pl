@@ -100,6 +100,7 @@ $server->stop;
 $server->start;
 $clock->step($decade);
 fails_with($server, $nextval, '55000', qr/has jumped forward/);
+fails_with($server, 'BEGIN; DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake', '55000', qr/has jumped forward/);
 $clock->step(-$decade);
 $ids->continues($server, 'after a jump before the first ID, it continues');
 $session = $server->background_psql('postgres', on_error_stop => 0);

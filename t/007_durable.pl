@@ -121,6 +121,17 @@ SQL
 	$server->safe_psql('postgres', 'DROP TABLE first');
 }
 
+# A CREATE EXTENSION that a crash has cut off has recorded the layout alone: the next one completes
+# the state.
+my $layout_before = $server->safe_psql('postgres', $layout);
+$server->safe_psql('postgres', 'DROP EXTENSION snowflake');
+remove_state($server, 65532, 65533);
+$server->safe_psql('postgres', 'REVOKE SET ON PARAMETER snowflake.max_wait FROM PUBLIC');
+$server->restart;
+$server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
+like($server->safe_psql('postgres', 'SELECT snowflake_nextval(), sno_nextval()'), qr/^\d+\|\w{16}$/, 'a state that was cut off is completed');
+is($server->safe_psql('postgres', $layout), $layout_before, 'with its layout');
+
 # Several transactions create it at once: one of them makes the new state, and the others leave it.
 # The first one is rolled back; its state stays.
 $server->safe_psql('postgres', 'DROP EXTENSION snowflake');
