@@ -16,6 +16,7 @@ my $writes = q{SELECT reservation_writes FROM pg_stat_snowflake WHERE generator 
 # Wait until the reservation has passed.
 sub pass_reservation
 {
+	$server->safe_psql('postgres', q{SELECT pg_sleep(extract(epoch FROM reserved_until - clock_timestamp())) FROM pg_stat_snowflake WHERE generator = 'bigint' AND reserved_until > clock_timestamp()});
 	$server->poll_query_until('postgres', q{SELECT (reserved_until < clock_timestamp()) IS NOT FALSE FROM pg_stat_snowflake WHERE generator = 'bigint'});
 }
 
