@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
 #include <netdb.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -48,6 +49,36 @@ typedef struct Address
 
 /* The address to which the process was connected last. */
 static Address last_address;
+
+/*
+ * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
+ * message can be in any encoding, and a database with another one can show it, so
+ * characters outside of ASCII are replaced.  It can contain the previous one.
+ */
+void
+sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+{
+	char		text[sizeof(answer->error)];
+	size_t		length;
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	answer->state = state;
+	answer->free_at = DT_NOEND;
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		text[--length] = '\0';
+	for (char *c = text; *c; c++)
+	{
+		if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+		else if (iscntrl((unsigned char) *c))
+			*c = ' ';
+	}
+	strlcpy(answer->error, text, sizeof(answer->error));
+}
 
 /* Notices of the registry are not shown here; the registry can log them. */
 static void
@@ -376,13 +407,4 @@ sf_disconnect(SfConnection *connection)
 {
 	PQfinish(connection->libpq);
 	connection->libpq = NULL;
-}
-
-bool
-sf_conninfo_is_valid(const char *conninfo, char **error)
-{
-	PQconninfoOption *options = PQconninfoParse(conninfo, error);
-
-	PQconninfoFree(options);
-	return options != NULL;
 }

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "clocks.h"
-#include "registry/answer.h"
+#include "state/lease.h"
 
 /* A connection to the registry. */
 typedef struct SfConnection
@@ -46,9 +46,10 @@ extern bool sf_connection_wait(SfConnection *connection, int event);
 extern const char *sf_connection_no_answer(const SfConnection *connection);
 
 /*
- * Whether a connection string can be parsed.  If not, *error is libpq's message, which the
- * caller frees by free(), or NULL if memory is exhausted.
+ * Keep the reason, as a format, for which an attempt leads to a state: refused if the registry said
+ * so, and unreachable if it sent no answer or an invalid one.
  */
-extern bool sf_conninfo_is_valid(const char *conninfo, char **error);
+extern void sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+			pg_attribute_printf(3, 4);
 
 #endif							/* SF_REGISTRY_CONNECT_H */
