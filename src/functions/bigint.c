@@ -205,13 +205,12 @@ snowflake_from_base32(PG_FUNCTION_ARGS)
 						  &id, &overflow, &error))
 	{
 		int			before = pg_mbstrlen_with_len(VARDATA_ANY(argument), (int) error.position - 1);
-		int			position = before + 1;
 
 		ereport(ERROR,
 				errcode(overflow ?
 						ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE : ERRCODE_INVALID_TEXT_REPRESENTATION),
 				errmsg("\"%s\" is not a Snowflake ID in base 32", text_to_cstring(argument)),
-				errdetail("At character %d, %s.", position, error.message),
+				errdetail("At character %d, %s.", before + 1, error.message),
 				errhint("The digits are 0 to 9 and the letters except i, l, o and u.  The greatest ID is \"7zzzzzzzzzzzz\"."));
 	}
 	PG_RETURN_INT64(id);

@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xlog.h"
 #include "catalog/pg_authid.h"
 #include "fmgr.h"

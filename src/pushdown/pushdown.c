@@ -52,16 +52,6 @@ applies_to_relation(SfPass *pass, const SfTimeCall *call)
 					  call->column->varattno, call);
 }
 
-/* Conditions of security policies and security barriers, by their level. */
-static void
-rewrite_security_conditions(SfPass *pass, RangeTblEntry *entry)
-{
-	ListCell   *cell;
-
-	foreach(cell, entry->securityQuals)
-		lfirst(cell) = sf_replace_in_list(pass, lfirst(cell));
-}
-
 /*
  * Conditions on a UNION ALL of tables
  *
@@ -141,6 +131,7 @@ rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 		.rel = rel,
 		.depends_on_role = &root->glob->dependsOnRole
 	};
+	ListCell   *cell;
 
 	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
 	{
@@ -148,7 +139,9 @@ rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 		return;
 	}
 	sf_replace_in_joins(&pass, (Node *) root->parse->jointree);
-	rewrite_security_conditions(&pass, root->simple_rte_array[rel->relid]);
+	/* conditions of security policies and security barriers, by their level */
+	foreach(cell, root->simple_rte_array[rel->relid]->securityQuals)
+		lfirst(cell) = sf_replace_in_list(&pass, lfirst(cell));
 	sf_rewrite_sort(&pass);
 }
 

@@ -25,6 +25,7 @@
 
 #include "clocks.h"
 #include "registry/connect.h"
+#include "settings.h"
 #include "wait_event.h"
 
 #define CONNECT_TIMEOUT	5		/* s, unless the connection string has another
@@ -208,7 +209,7 @@ connect_address(SfConnection *connection, const Address *address)
 {
 	const char *const keywords[] = {"fallback_application_name", "dbname",
 	"host", "hostaddr", "port", NULL};
-	const char *const values[] = {"snowflake registry worker", connection->conninfo, address->host,
+	const char *const values[] = {"snowflake registry worker", sf_settings_registry, address->host,
 	address->hostaddr, address->port, NULL};
 
 	connection->received = 0;
@@ -372,7 +373,7 @@ set_timeout(SfConnection *connection, const char *text)
 static bool
 connect_string(SfConnection *connection)
 {
-	PQconninfoOption *options = get_options(connection->conninfo);
+	PQconninfoOption *options = get_options(sf_settings_registry);
 	bool		connected;
 
 	if (options == NULL)
@@ -387,12 +388,10 @@ connect_string(SfConnection *connection)
 }
 
 bool
-sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer)
+sf_connect(SfConnection *connection, SfAnswer *answer)
 {
-	*connection = (SfConnection)
-	{
-		.conninfo = conninfo,.answer = answer
-	};
+	memset(connection, 0, sizeof(*connection));
+	connection->answer = answer;
 	sf_connection_limit(connection, LEAVING_TIMEOUT);
 	connection->leaving = ShutdownRequestPending;
 	answer->error[0] = '\0';

@@ -14,7 +14,6 @@
 typedef struct SfConnection
 {
 	struct pg_conn *libpq;
-	const char *conninfo;
 	SfAnswer   *answer;			/* of all calls */
 	int64		connect_timeout;	/* ms, for each address */
 	bool		leaving;		/* opened after the process was told to exit */
@@ -24,15 +23,15 @@ typedef struct SfConnection
 } SfConnection;
 
 /*
- * Open a connection, whose calls set *answer.  Returns false if that fails.  It takes up to
- * connect_timeout for each address of each host: 5 seconds, unless the connection string has
- * another value.
+ * Open a connection to snowflake.registry, whose calls set *answer.  Returns false if that fails.
+ * It takes up to connect_timeout for each address of each host: 5 seconds, unless the connection
+ * string has another value.
  *
  * No function here raises an error.  All waits end when the process is told to exit.  A connection
  * that is opened after that uses the address of the last connection, and has one second for all of
  * its waits.
  */
-extern bool sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer);
+extern bool sf_connect(SfConnection *connection, SfAnswer *answer);
 extern void sf_disconnect(SfConnection *connection);
 
 /* Limit the waits that follow, together, to a number of ms. */

@@ -340,7 +340,7 @@ static void
 ask_registry(const SfClaim *claim, SfAnswer *answer)
 {
 	SfConnection connection;
-	bool		connected = sf_connect(&connection, sf_settings_registry, answer);
+	bool		connected = sf_connect(&connection, answer);
 
 	/* an attempt that was cut short by the stop of the server has no result */
 	if (connected || !ShutdownRequestPending)
@@ -399,7 +399,7 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 	int64		identity;
 	bool		done;
 
-	if (!sf_connect(&connection, sf_settings_registry, answer))
+	if (!sf_connect(&connection, answer))
 		return false;
 	done = sf_registry_identity(&connection, &identity) &&
 		((uint64) identity != sf_durable_read(SF_DURABLE_REGISTRY) ||
