@@ -10,6 +10,7 @@
 
 #include <limits.h>
 
+#include "libpq-fe.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
@@ -17,7 +18,6 @@
 #include "compat.h"
 #include "generator/machine_id.h"
 #include "guc.h"
-#include "registry/connect.h"
 #include "settings.h"
 #include "state/shared.h"
 
@@ -196,23 +196,30 @@ check_layout_of_session(void)
 				errhint("Remove that setting.  Set \"snowflake.layout\" in the configuration of the server."));
 }
 
-/* What libpq reports of a connection string, without the newline at its end. */
+/*
+ * What libpq reports of a connection string that it cannot parse, without the newline at its end;
+ * otherwise NULL.
+ */
 static const char *
-conninfo_error(const char *error)
+conninfo_error(const char *conninfo)
 {
-	return error ? pchomp(error) : "out of memory";
+	char	   *error = NULL;
+	PQconninfoOption *options = PQconninfoParse(conninfo, &error);
+	const char *text = error ? pchomp(error) : "out of memory";
+
+	free(error);
+	PQconninfoFree(options);
+	return options ? NULL : text;
 }
 
 static bool
 check_registry(char **newval, void **extra, GucSource source)
 {
-	char	   *error = NULL;
+	const char *error = conninfo_error(*newval);
 
-	if (sf_conninfo_is_valid(*newval, &error))
-		return true;
-	GUC_check_errdetail("%s", conninfo_error(error));
-	free(error);
-	return false;
+	if (error)
+		GUC_check_errdetail("%s", error);
+	return error == NULL;
 }
 
 static void
@@ -230,15 +237,15 @@ static void
 check_configured_registry(void)
 {
 	const char *value = GetConfigOption("snowflake.registry", true, false);
-	char	   *error = NULL;
+	const char *error = value ? conninfo_error(value) : NULL;
 
-	if (value == NULL || sf_conninfo_is_valid(value, &error))
+	if (error == NULL)
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
 			process_shared_preload_libraries_in_progress ?
-			errdetail("%s", conninfo_error(error)) : 0,
+			errdetail("%s", error) : 0,
 			errhint("Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."));
 }
 

@@ -16,22 +16,15 @@
 #include "settings.h"
 #include "state/shared.h"
 
-/* The last layout argument of a call site, parsed. */
-typedef struct SfLayoutCache
-{
-	SfLayout	layout;
-	Size		length;
-	char		text[FLEXIBLE_ARRAY_MEMBER];
-}			SfLayoutCache;
-
 /*
  * What a call site keeps from one call to the next.  Kept in fn_extra, and allocated in fn_mcxt, so
  * that it lives as long as the call site.
  */
 typedef struct SfCallSite
 {
-	SfLayoutCache *layout;		/* the last layout argument; NULL before the
+	char	   *layout_text;	/* the last layout argument; NULL before the
 								 * first call */
+	SfLayout	layout;			/* the same, parsed */
 	TupleDesc	row;			/* the row that is returned; NULL before the
 								 * first call */
 } SfCallSite;
@@ -46,14 +39,13 @@ call_site(FunctionCallInfo fcinfo)
 	return flinfo->fn_extra;
 }
 
-static SfLayoutCache *
-parse_layout(FmgrInfo *flinfo, text * argument)
+static void
+parse_layout(SfCallSite *site, MemoryContext context, const text * argument)
 {
-	Size		length = VARSIZE_ANY_EXHDR(argument);
-	SfLayoutCache *cache;
+	char	   *string = text_to_cstring(argument);
+	char	   *old = site->layout_text;
 	SfLayout	layout;
 	SfParseError error;
-	char	   *string = text_to_cstring(argument);
 
 	if (!sf_layout_parse(string, &layout, &error))
 		ereport(ERROR,
@@ -61,70 +53,45 @@ parse_layout(FmgrInfo *flinfo, text * argument)
 				errmsg("invalid Snowflake layout \"%s\"", string),
 				errdetail("At character %zu, %s.", error.position, error.message),
 				errhint("%s", SF_LAYOUT_HINT));
+	site->layout_text = MemoryContextStrdup(context, string);
+	site->layout = layout;
 	pfree(string);
-
-	cache = MemoryContextAlloc(flinfo->fn_mcxt, offsetof(SfLayoutCache, text) + length);
-	cache->layout = layout;
-	cache->length = length;
-	memcpy(cache->text, VARDATA_ANY(argument), length);
-	return cache;
+	if (old)
+		pfree(old);
 }
 
 const SfLayout *
 sf_layout_argument(FunctionCallInfo fcinfo, int argno)
 {
 	SfCallSite *site;
-	SfLayoutCache *cache;
 	text	   *argument;
+	Size		length;
 
 	if (PG_NARGS() <= argno)
 		return sf_layout_in_force();
 	site = call_site(fcinfo);
-	cache = site->layout;
 	argument = PG_GETARG_TEXT_PP(argno);
-	if (cache == NULL ||
-		cache->length != VARSIZE_ANY_EXHDR(argument) ||
-		memcmp(cache->text, VARDATA_ANY(argument), cache->length) != 0)
-	{
-		SfLayoutCache *old = cache;
-
-		cache = parse_layout(fcinfo->flinfo, argument);
-		site->layout = cache;
-		if (old)
-			pfree(old);
-	}
+	length = VARSIZE_ANY_EXHDR(argument);
+	if (site->layout_text == NULL ||
+		strncmp(site->layout_text, VARDATA_ANY(argument), length) != 0 ||
+		site->layout_text[length] != '\0')
+		parse_layout(site, fcinfo->flinfo->fn_mcxt, argument);
 	PG_FREE_IF_COPY(argument, argno);
-	return &cache->layout;
+	return &site->layout;
 }
 
 int
-sf_layout_errhint(FunctionCallInfo fcinfo, int argno)
+sf_layout_errhint(FunctionCallInfo fcinfo)
 {
-	if (PG_NARGS() > argno)
+	if (call_site(fcinfo)->layout_text)
 		return 0;
 	return errhint("The layout is that of \"snowflake.layout\".  Pass another layout as the last argument.");
 }
 
-int64
-sf_id_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int layout_argno)
-{
-	int64		number = PG_GETARG_INT64(argno);
-
-	sf_check_not_negative(number);
-	if (unlikely(!sf_layout_holds(layout, number)))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%lld is not a Snowflake ID", (long long) number),
-				errdetail("The greatest ID of the layout is %lld.",
-						  (long long) sf_layout_last_id(layout)),
-				sf_layout_errhint(fcinfo, layout_argno));
-	return number;
-}
-
 uint64
-sf_tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int layout_argno)
+sf_tick_argument(FunctionCallInfo fcinfo, const SfLayout *layout)
 {
-	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(argno);
+	TimestampTz created_at = PG_GETARG_TIMESTAMPTZ(0);
 	int64		tick = sf_layout_tick_floor(layout, created_at);
 	uint64		last_tick = sf_layout_last_tick(layout);
 	bool		is_sno = layout == &sf_sno_layout;
@@ -143,7 +110,7 @@ sf_tick_argument(FunctionCallInfo fcinfo, int argno, const SfLayout *layout, int
 				errdetail(is_sno ? "The range is from %s to %s." :
 						  "The first tick of the layout begins at %s, and the last one at %s.",
 						  first, last),
-				is_sno ? 0 : sf_layout_errhint(fcinfo, layout_argno));
+				is_sno ? 0 : sf_layout_errhint(fcinfo));
 	}
 	return (uint64) tick;
 }

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 #include "fmgr.h"
+#include "utils/timestamp.h"
 
 #include "core/layout.h"
 
@@ -20,29 +21,17 @@
 extern const SfLayout *sf_layout_argument(FunctionCallInfo fcinfo, int argno);
 
 /*
- * For ereport, if an argument does not fit the layout that sf_layout_argument(fcinfo,
- * argno) returned: a hint that the layout is that of the setting, unless it was an
- * argument.
+ * For ereport, if an argument does not fit the layout: a hint that the layout is that of the
+ * setting, unless it was an argument.
  */
-extern int	sf_layout_errhint(FunctionCallInfo fcinfo, int argno);
+extern int	sf_layout_errhint(FunctionCallInfo fcinfo);
 
 /*
- * The bigint argument number argno, an ID of the given layout, which is that of
- * argument number layout_argno.
- *
- * Raises invalid_parameter_value if the number is negative or too large for the
- * layout.
+ * The tick of the first argument, a timestamptz, in a layout that sf_layout_argument returned, or
+ * in sf_sno_layout.  Raises datetime_field_overflow if the time is before the first tick or after
+ * the last one.
  */
-extern int64 sf_id_argument(FunctionCallInfo fcinfo, int argno,
-							const SfLayout *layout, int layout_argno);
-
-/*
- * The tick of the timestamptz argument number argno, in a layout as above, or in sf_sno_layout.
- *
- * Raises datetime_field_overflow if the time is before the first tick or after the last one.
- */
-extern uint64 sf_tick_argument(FunctionCallInfo fcinfo, int argno,
-							   const SfLayout *layout, int layout_argno);
+extern uint64 sf_tick_argument(FunctionCallInfo fcinfo, const SfLayout *layout);
 
 /*
  * The int4 argument number argno, as the value of a field of a sno with this name.  Raises
@@ -59,15 +48,14 @@ sf_metabyte_argument(FunctionCallInfo fcinfo, int argno)
 /* A row of the composite type that the function returns, with one value for each column. */
 extern Datum sf_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
 
-/* Raises invalid_parameter_value for a negative number, which is not a Snowflake ID. */
-static inline void
-sf_check_not_negative(int64 number)
+/* An interval of a number of microseconds. */
+static inline Datum
+sf_interval(int64 microseconds)
 {
-	if (unlikely(number < 0))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%lld is not a Snowflake ID", (long long) number),
-				errdetail("Snowflake IDs are not negative."));
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = microseconds;
+	return IntervalPGetDatum(interval);
 }
 
 #endif							/* SF_ARGUMENTS_H */

@@ -16,7 +16,7 @@ extern PGDLLEXPORT Datum snowflake_next_instant(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_timestamp(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_boundary(PG_FUNCTION_ARGS);
 
-/* Install the hook with which DISCARD clears the value of snowflake_currval() (currval.c). */
+/* Install the hook with which DISCARD clears the value of snowflake_currval() (nextval.c). */
 extern void sf_discard_init(void);
 
 #endif							/* SF_FUNCTIONS_H */

@@ -1,18 +1,21 @@
 /*
  * nextval.c
- *	  SQL functions that issue IDs, of types bigint and sno.
+ *	  SQL functions that issue IDs, of types bigint and sno; snowflake_currval(), and the commands
+ *	  that clear its value.
  */
 #include "postgres.h"
 
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "tcop/utility.h"
 
 #include "core/hot.h"
 #include "generator/generator.h"
 #include "generator/lease_error.h"
 #include "generator/machine_id.h"
 #include "functions/arguments.h"
+#include "functions/functions.h"
 #include "functions/sno_type.h"
 
 PG_FUNCTION_INFO_V1(snowflake_nextval);
@@ -20,6 +23,9 @@ PG_FUNCTION_INFO_V1(snowflake_nextvals);
 PG_FUNCTION_INFO_V1(sno_nextval);
 PG_FUNCTION_INFO_V1(sno_nextvals);
 PG_FUNCTION_INFO_V1(sno_at);
+PG_FUNCTION_INFO_V1(snowflake_currval);
+
+static ProcessUtility_hook_type prev_process_utility = NULL;
 
 SF_HOT Datum
 snowflake_nextval(PG_FUNCTION_ARGS)
@@ -96,7 +102,7 @@ sno_at(PG_FUNCTION_ARGS)
 	uint32		partition;
 
 	PreventCommandDuringRecovery("sno_at()");
-	fields.units = sf_tick_argument(fcinfo, 0, &sf_sno_layout, -1);
+	fields.units = sf_tick_argument(fcinfo, &sf_sno_layout);
 	fields.metabyte = sf_metabyte_argument(fcinfo, 1);
 	fields.tick_tock = false;
 	partition = sf_machine_id(shared, SF_GENERATOR_SNO);
@@ -105,4 +111,52 @@ sno_at(PG_FUNCTION_ARGS)
 	fields.partition = (uint16) partition;
 	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
 	PG_RETURN_SNO(sf_sno_compose(fields));
+}
+
+Datum
+snowflake_currval(PG_FUNCTION_ARGS)
+{
+	int64		id;
+
+	if (!sf_last_id(&id))
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("snowflake_currval is not yet defined in this session"),
+				errhint("Call snowflake_nextval() first."));
+	PG_RETURN_INT64(id);
+}
+
+/*
+ * A connection pooler runs DISCARD ALL before it gives a session to another client.  After
+ * that currval() is undefined, so snowflake_currval() must be undefined as well.
+ */
+static bool
+discards_sequences(Node *statement)
+{
+	const DiscardStmt *discard = (const DiscardStmt *) statement;
+
+	return IsA(statement, DiscardStmt) &&
+		(discard->target == DISCARD_ALL || discard->target == DISCARD_SEQUENCES);
+}
+
+static void
+process_utility(PlannedStmt *statement, const char *query_string, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo parameters,
+				QueryEnvironment *environment, DestReceiver *destination,
+				QueryCompletion *completion)
+{
+	bool		discards = discards_sequences(statement->utilityStmt);
+
+	(prev_process_utility ? prev_process_utility : standard_ProcessUtility)
+		(statement, query_string, read_only_tree, context, parameters, environment, destination,
+		 completion);
+	if (discards)
+		sf_forget_last_id();
+}
+
+void
+sf_discard_init(void)
+{
+	prev_process_utility = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
 }

@@ -1,6 +1,10 @@
 /*
  * call.c
  *	  Calls that return the time of an ID, and the functions of the extension.
+ *
+ * Functions are recognized by the name and address of their C code.  So their names in
+ * SQL and their schema do not matter, and no cache of OIDs has to be invalidated.  A function in
+ * SQL is recognized by its name and its extension.
  */
 #include "postgres.h"
 
@@ -18,7 +22,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "pushdown/call.h"
+#include "pushdown/pushdown.h"
 #include "compat.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
@@ -163,15 +167,6 @@ bool
 sf_mentions_time(Node *node)
 {
 	return mentions_time(node, NULL);
-}
-
-bool
-sf_same_call(const SfTimeCall *a, const SfTimeCall *b)
-{
-	return a->function == b->function && a->column->varno == b->column->varno &&
-		a->column->varattno == b->column->varattno &&
-		a->column->varlevelsup == b->column->varlevelsup &&
-		equal(a->layout_argument, b->layout_argument);
 }
 
 Var *

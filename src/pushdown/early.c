@@ -28,7 +28,7 @@
 #include "utils/guc.h"
 
 #include "compat.h"
-#include "pushdown/pass.h"
+#include "pushdown/pushdown.h"
 #include "settings.h"
 
 /* A query and the level that contains it, whose query is NULL for the outermost query. */

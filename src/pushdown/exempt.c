@@ -28,7 +28,7 @@
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
-#include "pushdown/pass.h"
+#include "pushdown/pushdown.h"
 
 /* The call for which a tree of expressions is searched. */
 typedef struct Search

@@ -18,7 +18,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#include "pushdown/pass.h"
+#include "pushdown/pushdown.h"
 #include "functions/sno_type.h"
 
 /*
@@ -35,6 +35,16 @@ typedef struct SfDecision
 	bool		applies;
 } SfDecision;
 
+/* Whether two calls return the same time of a row: same function, column and layout. */
+static bool
+same_call(const SfTimeCall *a, const SfTimeCall *b)
+{
+	return a->function == b->function && a->column->varno == b->column->varno &&
+		a->column->varattno == b->column->varattno &&
+		a->column->varlevelsup == b->column->varlevelsup &&
+		equal(a->layout_argument, b->layout_argument);
+}
+
 bool
 sf_match_call(SfPass *pass, Node *node, SfTimeCall *call)
 {
@@ -46,7 +56,7 @@ sf_match_call(SfPass *pass, Node *node, SfTimeCall *call)
 	foreach(cell, pass->decided)
 	{
 		decision = lfirst(cell);
-		if (sf_same_call(&decision->call, call))
+		if (same_call(&decision->call, call))
 			return decision->applies;
 	}
 	decision = palloc(sizeof(SfDecision));

@@ -5,7 +5,162 @@
 #ifndef SF_PUSHDOWN_H
 #define SF_PUSHDOWN_H
 
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "nodes/pathnodes.h"
+#include "nodes/primnodes.h"
+
+#include "core/layout.h"
+
 /* Install the hooks that rewrite queries. */
 extern void sf_pushdown_init(void);
+
+/*
+ * call.c
+ */
+
+/*
+ * A call that returns the time of an ID, which is a column.  The layout is the same for all
+ * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
+ * is.
+ */
+typedef struct SfTimeCall
+{
+	Oid			function;
+	bool		is_sno;
+	Expr	   *id;				/* the column, relabelled if its type is a
+								 * domain */
+	Var		   *column;			/* the column without the relabelling */
+	Expr	   *layout_argument;	/* a constant; NULL if none */
+	SfLayout	layout;
+} SfTimeCall;
+
+/*
+ * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), or created_at of
+ * snowflake_decode(id) or sno_decode(id), for an id that is a column and a layout that is known.
+ * If so, *call is filled.  All replacements begin here, and rely on what is said at SfTimeCall.
+ */
+extern bool sf_time_call(Node *node, SfTimeCall *call);
+
+/* The layout of the server, as an argument. */
+extern Expr *sf_layout_constant(void);
+
+/* Whether a function is snowflake_between(). */
+extern bool sf_is_between(Oid function);
+
+/* Whether a tree contains one of these functions, in any query of it. */
+extern bool sf_mentions_time(Node *node);
+
+/*
+ * An expression as a column of any type; NULL if it is not a column.  A column of a
+ * domain may be relabelled as its base type, which does not change its value.
+ */
+extern Var *sf_column(Node *expression);
+
+/*
+ * Another function of the extension: the one in the schema of a function with the given name,
+ * address and argument types.  InvalidOid if it is not found, or if the user may not call it.
+ */
+extern Oid	sf_sibling(Oid function, const char *name, PGFunction address,
+					   int nargs, Oid *types, bool *depends_on_role);
+
+/*
+ * Whether the current user may call a function.  If this depends on the user, *depends_on_role
+ * becomes true.
+ */
+extern bool sf_may_call(Oid function, bool *depends_on_role);
+
+/*
+ * match.c
+ */
+
+/* One pass: the columns whose conditions are rewritten. */
+typedef struct SfPass
+{
+	/*
+	 * Whether conditions on the time of a column are rewritten; asked once
+	 * for each call.
+	 */
+	bool		(*applies) (struct SfPass *pass, const SfTimeCall *call);
+
+	/*
+	 * The planner's state, if the planner has begun, and the relation that
+	 * the columns belong to.
+	 */
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	/* The innermost query, if the planner has not begun (early.c). */
+	const struct SfQueryLevel *level;
+	bool		inlines_between;	/* calls of snowflake_between() */
+	/* Becomes true if another user might get another result. */
+	bool	   *depends_on_role;
+	List	   *decided;		/* of SfDecision (match.c) */
+	int			instants;		/* of the lists that were replaced */
+} SfPass;
+
+/* A comparison of the time of an ID with an instant. */
+typedef struct SfComparison
+{
+	SfTimeCall	call;
+	Oid			id_type;		/* bigint or sno */
+	StrategyNumber strategy;	/* with the call on the left side */
+	Node	   *instant;		/* a timestamptz; not a constant null */
+} SfComparison;
+
+/* Whether an expression is the time of an ID whose conditions the pass rewrites. */
+extern bool sf_match_call(SfPass *pass, Node *node, SfTimeCall *call);
+
+/*
+ * Whether an operator is a comparison, which the pass rewrites, of the time of an ID with
+ * another expression.  If so, *comparison is filled.
+ */
+extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison);
+
+/*
+ * Whether x = ANY(array) compares the time of an ID with constants.  If so, *comparison is
+ * filled for =, and *instants has the constants.
+ */
+extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison,
+						 List **instants);
+
+/*
+ * Whether (time of an ID, ID) is compared with two constants of which the second is an ID whose
+ * time is the first.  So a page begins where the previous one ended.  If so, the comparison is
+ * that of the ID with the second constant, by the operator of the second columns.
+ */
+extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call);
+
+/*
+ * replace.c
+ */
+
+/*
+ * A list of conditions that are connected by AND, as the planner keeps them, with all conditions in
+ * them replaced; a new list.  Returns the list itself if nothing was replaced.
+ */
+extern List *sf_replace_in_list(SfPass *pass, List *conditions);
+
+/*
+ * The same for the conditions of WHERE and JOIN ON, in place: lists if the planner has begun, and
+ * otherwise expressions.
+ */
+extern void sf_replace_in_joins(SfPass *pass, Node *join);
+
+/*
+ * The others
+ */
+
+/* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */
+extern void sf_rewrite_sort(SfPass *pass);
+
+/*
+ * Whether the planner can use the time of an ID, from an attribute of a relation, as it is written,
+ * so that conditions on it are left unchanged (exempt.c).
+ */
+extern bool sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfTimeCall *call);
+
+/* Install the planner hook (early.c). */
+extern void sf_early_init(void);
 
 #endif							/* SF_PUSHDOWN_H */

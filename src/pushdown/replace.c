@@ -39,7 +39,7 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#include "pushdown/pass.h"
+#include "pushdown/pushdown.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
 #include "state/shared.h"
@@ -233,6 +233,8 @@ replace_between(SfPass *pass, FuncExpr *call)
 	return (Expr *) eval_const_expressions(NULL, (Node *) call);
 }
 
+static Node *replace(Node *node, void *context);
+
 /* Conditions that are connected by AND with all conditions in them replaced. */
 static List *
 replace_in_and(SfPass *pass, List *conditions)
@@ -242,7 +244,7 @@ replace_in_and(SfPass *pass, List *conditions)
 
 	foreach(cell, conditions)
 	{
-		Node	   *replaced = sf_replace_in_condition(pass, lfirst(cell));
+		Node	   *replaced = replace(lfirst(cell), pass);
 
 		result = list_concat(result, make_ands_implicit((Expr *) replaced));
 	}
@@ -262,7 +264,7 @@ replace_in_boolean(SfPass *pass, BoolExpr *expression)
 		return NULL;
 	foreach(cell, expression->args)
 	{
-		Node	   *argument = sf_replace_in_condition(pass, lfirst(cell));
+		Node	   *argument = replace(lfirst(cell), pass);
 
 		arguments = is_orclause(argument) ?
 			list_concat(arguments, ((BoolExpr *) argument)->args) : lappend(arguments, argument);
@@ -310,12 +312,6 @@ replace(Node *node, void *context)
 			break;
 	}
 	return replaced ? (Node *) replaced : expression_tree_mutator(node, replace, context);
-}
-
-Node *
-sf_replace_in_condition(SfPass *pass, Node *condition)
-{
-	return replace(condition, pass);
 }
 
 List *

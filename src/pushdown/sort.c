@@ -28,7 +28,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
-#include "pushdown/pass.h"
+#include "pushdown/pushdown.h"
 
 static bool
 order_is_all(const Query *query)

@@ -11,17 +11,51 @@
  *
  * Times are sent and received as microseconds since 1970, which do not depend on DateStyle
  * and TimeZone of the registry.
+ *
+ * The address of snowflake.registry can lead to anything: to another database, to a function of the
+ * same name, to a program that is no server.  No answer may do more than leave an error in the log.
+ * So each value is read by read_number, which accepts a whole number within bounds and nothing
+ * else, and all other code relies on these bounds: a machine ID fits the layout, a lease has begun
+ * and not ended, and the arithmetic with its times does not overflow.
+ *
+ * A registry that lies within these bounds cannot be recognized here; see docs/security.md.
  */
 #include "postgres.h"
 
+#include "datatype/timestamp.h"
 #include "libpq-fe.h"
 #include "storage/latch.h"
 
 #include "core/instant.h"
+#include "core/layout.h"
 #include "registry/client.h"
 #include "settings.h"
 
 #define ANSWER_TIMEOUT	5000	/* ms */
+
+/* The columns of the row of a claim or a renewal. */
+#define MACHINE_ID		0
+#define LEASE_FROM		1
+#define LEASE_UNTIL		2
+#define LEASE_NUMBER	3
+#define SKEW			4
+#define REFUSAL			5
+#define FREE_AT			6
+#define LEASE_COLUMNS	7
+
+/*
+ * Microseconds since 1970.  The earliest is that of the type timestamptz.  The latest is within
+ * that type.
+ */
+#define EARLIEST		(MIN_TIMESTAMP - SF_UNIX_EPOCH)
+#define LATEST			PG_INT64_MAX
+
+/*
+ * The limits of a registry are 365 days for a lease, and one day for the difference of clocks; a
+ * lease can end later than the limits allow if the clocks were set back.
+ */
+#define LONGEST_LEASE	(2 * 365 * USECS_PER_DAY)
+#define GREATEST_SKEW	USECS_PER_DAY
 
 #define COLUMNS \
 	"machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint, " \
@@ -164,11 +198,83 @@ run_query(SfConnection *connection, const char *query, int count,
 	return NULL;
 }
 
+static bool
+read_number(const PGresult *row, int column, int64 least, int64 greatest, int64 *number,
+			SfAnswer *answer)
+{
+	const char *text = PQgetisnull(row, 0, column) ? "null" : PQgetvalue(row, 0, column);
+	char	   *end;
+
+	errno = 0;
+	*number = (int64) strtoll(text, &end, 10);
+	if (errno == 0 && end != text && *end == '\0' && *number >= least && *number <= greatest)
+		return true;
+	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
+				   "the registry sent an invalid answer: column %d is \"%.40s\", and not a number from %lld to %lld",
+				   column + 1, text, (long long) least, (long long) greatest);
+	return false;
+}
+
+static void
+read_refusal(const PGresult *row, SfAnswer *answer)
+{
+	TimestampTz free_at = DT_NOEND;
+	int64		number;
+
+	if (!PQgetisnull(row, 0, FREE_AT))
+	{
+		if (!read_number(row, FREE_AT, EARLIEST, LATEST, &number, answer))
+			return;
+		free_at = number + SF_UNIX_EPOCH;
+	}
+	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", PQgetvalue(row, 0, REFUSAL));
+	answer->free_at = free_at;
+}
+
+/*
+ * Read the row of a claim, or of a renewal.  A renewal continues the lease.  A claim is for the
+ * machine ID that was asked for, if any, and its lease has begun: the registry refuses a claim of
+ * one that has not.  A lease is not empty, and has not ended.
+ */
+static void
+read_lease(const PGresult *row, const SfClaim *claim, bool renewal, SfAnswer *answer)
+{
+	int64		now = GetCurrentTimestamp() - SF_UNIX_EPOCH;
+	int64		held_from = claim->held.from - SF_UNIX_EPOCH;
+	int64		wanted = renewal ? (int64) claim->held.machine_id : claim->wanted;
+	bool		any = wanted == SF_MACHINE_ID_UNSET;
+	int64		machine_id;
+	int64		from;
+	int64		until;
+	int64		number;
+
+	if (!PQgetisnull(row, 0, REFUSAL))
+		read_refusal(row, answer);
+	else if (read_number(row, MACHINE_ID, any ? 0 : wanted,
+						 any ? (int64) sf_field_max(claim->machine_bits) : wanted,
+						 &machine_id, answer) &&
+			 read_number(row, LEASE_FROM, renewal ? held_from : EARLIEST,
+						 renewal ? held_from : now, &from, answer) &&
+			 read_number(row, LEASE_UNTIL, Max(from, now) + 1, now + LONGEST_LEASE,
+						 &until, answer) &&
+			 read_number(row, LEASE_NUMBER, 1, PG_INT64_MAX, &number, answer) &&
+			 read_number(row, SKEW, -GREATEST_SKEW, GREATEST_SKEW, &answer->skew, answer))
+	{
+		answer->state = SF_REGISTRY_HELD;
+		answer->error[0] = '\0';
+		memset(&answer->lease, 0, sizeof(answer->lease));
+		answer->lease.machine_id = (uint32) machine_id;
+		answer->lease.from = from + SF_UNIX_EPOCH;
+		answer->lease.until = until + SF_UNIX_EPOCH;
+		answer->lease.number = number;
+	}
+}
+
 bool
 sf_registry_identity(SfConnection *connection, int64 *identity)
 {
 	PGresult   *row = run_query(connection, IDENTITY, 0, NULL, 1);
-	bool		read = row && sf_answer_read_identity(row, identity, connection->answer);
+	bool		read = row && read_number(row, 0, 1, PG_INT64_MAX, identity, connection->answer);
 
 	PQclear(row);
 	return read;
@@ -191,10 +297,10 @@ ask_for_lease(SfConnection *connection, const char *query, const char *const *ow
 		claim->holder, put_number(texts[3], claim->held.number),
 	};
 	PGresult   *row = run_query(connection, query, lengthof(parameters), parameters,
-								SF_LEASE_COLUMNS);
+								LEASE_COLUMNS);
 
 	if (row)
-		sf_answer_read_lease(row, claim, renewal, connection->answer);
+		read_lease(row, claim, renewal, connection->answer);
 	PQclear(row);
 }
 

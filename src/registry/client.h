@@ -7,8 +7,23 @@
 
 #include "postgres.h"
 
-#include "registry/answer.h"
+#include "utils/uuid.h"
+
 #include "registry/connect.h"
+#include "state/lease.h"
+
+/* The lease that a server requests, and its description of itself. */
+typedef struct SfClaim
+{
+	const pg_uuid_t *token;
+	const char *layout;
+	int			machine_bits;
+	int			wanted;			/* machine ID, or SF_MACHINE_ID_UNSET for any */
+	int			seconds;		/* s */
+	const char *holder;
+	SfLease		held;			/* the lease that this server had last, with
+								 * number 0 if it had none */
+} SfClaim;
 
 /*
  * No function here raises an error.  The wait for an answer lasts some seconds at most.  The answer

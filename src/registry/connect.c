@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
 #include <netdb.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@
 
 #include "clocks.h"
 #include "registry/connect.h"
+#include "settings.h"
 #include "wait_event.h"
 
 #define CONNECT_TIMEOUT	5		/* s, unless the connection string has another
@@ -48,6 +50,36 @@ typedef struct Address
 
 /* The address to which the process was connected last. */
 static Address last_address;
+
+/*
+ * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
+ * message can be in any encoding, and a database with another one can show it, so
+ * characters outside of ASCII are replaced.  It can contain the previous one.
+ */
+void
+sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+{
+	char		text[sizeof(answer->error)];
+	size_t		length;
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	answer->state = state;
+	answer->free_at = DT_NOEND;
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		text[--length] = '\0';
+	for (char *c = text; *c; c++)
+	{
+		if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+		else if (iscntrl((unsigned char) *c))
+			*c = ' ';
+	}
+	strlcpy(answer->error, text, sizeof(answer->error));
+}
 
 /* Notices of the registry are not shown here; the registry can log them. */
 static void
@@ -177,7 +209,7 @@ connect_address(SfConnection *connection, const Address *address)
 {
 	const char *const keywords[] = {"fallback_application_name", "dbname",
 	"host", "hostaddr", "port", NULL};
-	const char *const values[] = {"snowflake registry worker", connection->conninfo, address->host,
+	const char *const values[] = {"snowflake registry worker", sf_settings_registry, address->host,
 	address->hostaddr, address->port, NULL};
 
 	connection->received = 0;
@@ -341,7 +373,7 @@ set_timeout(SfConnection *connection, const char *text)
 static bool
 connect_string(SfConnection *connection)
 {
-	PQconninfoOption *options = get_options(connection->conninfo);
+	PQconninfoOption *options = get_options(sf_settings_registry);
 	bool		connected;
 
 	if (options == NULL)
@@ -356,12 +388,10 @@ connect_string(SfConnection *connection)
 }
 
 bool
-sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer)
+sf_connect(SfConnection *connection, SfAnswer *answer)
 {
-	*connection = (SfConnection)
-	{
-		.conninfo = conninfo,.answer = answer
-	};
+	memset(connection, 0, sizeof(*connection));
+	connection->answer = answer;
 	sf_connection_limit(connection, LEAVING_TIMEOUT);
 	connection->leaving = ShutdownRequestPending;
 	answer->error[0] = '\0';
@@ -376,13 +406,4 @@ sf_disconnect(SfConnection *connection)
 {
 	PQfinish(connection->libpq);
 	connection->libpq = NULL;
-}
-
-bool
-sf_conninfo_is_valid(const char *conninfo, char **error)
-{
-	PQconninfoOption *options = PQconninfoParse(conninfo, error);
-
-	PQconninfoFree(options);
-	return options != NULL;
 }

@@ -8,13 +8,12 @@
 #include "postgres.h"
 
 #include "clocks.h"
-#include "registry/answer.h"
+#include "state/lease.h"
 
 /* A connection to the registry. */
 typedef struct SfConnection
 {
 	struct pg_conn *libpq;
-	const char *conninfo;
 	SfAnswer   *answer;			/* of all calls */
 	int64		connect_timeout;	/* ms, for each address */
 	bool		leaving;		/* opened after the process was told to exit */
@@ -24,15 +23,15 @@ typedef struct SfConnection
 } SfConnection;
 
 /*
- * Open a connection, whose calls set *answer.  Returns false if that fails.  It takes up to
- * connect_timeout for each address of each host: 5 seconds, unless the connection string has
- * another value.
+ * Open a connection to snowflake.registry, whose calls set *answer.  Returns false if that fails.
+ * It takes up to connect_timeout for each address of each host: 5 seconds, unless the connection
+ * string has another value.
  *
  * No function here raises an error.  All waits end when the process is told to exit.  A connection
  * that is opened after that uses the address of the last connection, and has one second for all of
  * its waits.
  */
-extern bool sf_connect(SfConnection *connection, const char *conninfo, SfAnswer *answer);
+extern bool sf_connect(SfConnection *connection, SfAnswer *answer);
 extern void sf_disconnect(SfConnection *connection);
 
 /* Limit the waits that follow, together, to a number of ms. */
@@ -46,9 +45,10 @@ extern bool sf_connection_wait(SfConnection *connection, int event);
 extern const char *sf_connection_no_answer(const SfConnection *connection);
 
 /*
- * Whether a connection string can be parsed.  If not, *error is libpq's message, which the
- * caller frees by free(), or NULL if memory is exhausted.
+ * Keep the reason, as a format, for which an attempt leads to a state: refused if the registry said
+ * so, and unreachable if it sent no answer or an invalid one.
  */
-extern bool sf_conninfo_is_valid(const char *conninfo, char **error);
+extern void sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+			pg_attribute_printf(3, 4);
 
 #endif							/* SF_REGISTRY_CONNECT_H */

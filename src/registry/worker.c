@@ -50,8 +50,8 @@
 #include "generator/machine_id.h"
 #include "registry/worker.h"
 #include "registry/client.h"
-#include "registry/identity.h"
 #include "settings.h"
+#include "state/durable.h"
 #include "state/shared.h"
 #include "clocks.h"
 #include "wait_event.h"
@@ -194,18 +194,15 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
 					timestamptz_to_str(lease->until)));
 }
 
-/* Whether a lease is the one that was held, and differs from it at most in its end. */
-static bool
-is_renewed(const SfLease *held, const SfLease *lease)
-{
-	return held->number != 0 && held->machine_id == lease->machine_id && held->from == lease->from;
-}
-
-/* Pass a lease that was granted to the generators.  before is the previous state. */
+/*
+ * Pass a lease that was granted to the generators.  before is the previous state.  If the lease is
+ * the one that was held, it differs from it at most in its end.
+ */
 static void
 take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfRegistryState before)
 {
-	bool		renewed = is_renewed(held, lease);
+	bool		renewed = held->number != 0 && held->machine_id == lease->machine_id &&
+	held->from == lease->from;
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
@@ -260,36 +257,69 @@ apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 	plan_retry(shared, answer);
 }
 
-/* Record the first registry of this server. */
+/* Keep the message of the current error, and recover from the error, outside of a transaction. */
+static void
+recover(MemoryContext context, SfAnswer *answer)
+{
+	ErrorData  *data;
+
+	HOLD_INTERRUPTS();
+	LWLockReleaseAll();
+	RESUME_INTERRUPTS();
+	MemoryContextSwitchTo(context);
+	data = CopyErrorData();
+	FlushErrorState();
+	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", data->message);
+	FreeErrorData(data);
+}
+
+/* Record the first registry of this server, and return when that is on disk. */
 static bool
 record_registry(int64 identity, SfAnswer *answer)
 {
-	char		error[sizeof(answer->error)];
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool written = false;
 
-	if (sf_identity_record(identity, error, sizeof(error)))
-		return true;
-	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", error);
-	return false;
+	PG_TRY();
+	{
+		sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
+		written = true;
+	}
+	PG_CATCH();
+	{
+		recover(context, answer);
+	}
+	PG_END_TRY();
+	return written;
 }
 
 /*
- * Whether the registry is the one from which the leases of this server come.  The first registry is
- * recorded as this one.  Nothing is requested from any other registry, since the lease number of
- * this server would start a grace period there.
+ * Whether the registry is the one from which the leases of this server come.
+ *
+ * Leases of one registry do not overlap, but those of two registries can: if some servers lease
+ * from one registry and some from another, two servers can be granted the same machine ID.  So a
+ * server records the identity of its registry before its first claim there, and claims from no
+ * other registry until an administrator calls snowflake_accept_registry().  Nothing at all is
+ * requested from another registry, since the lease number of this server would start a grace period
+ * there.
+ *
+ * The identity must be present wherever the data is: on standbys, after a crash, and in a restored
+ * backup.  So it is one of the numbers that a server must not forget (durable.h).  It is 0 if none
+ * is recorded.
  */
 static bool
 is_own_registry(SfConnection *connection, SfAnswer *answer)
 {
-	int64		recorded = sf_identity_recorded();
+	int64		recorded = (int64) sf_durable_read(SF_DURABLE_REGISTRY);
 	int64		identity;
 
 	if (!sf_registry_identity(connection, &identity))
 		return false;
 	if (identity == recorded)
 		return true;
-	if (recorded == SF_NO_IDENTITY && !in_recovery)
+	if (recorded == 0 && !in_recovery)
 		return record_registry(identity, answer);
-	if (recorded == SF_NO_IDENTITY)
+	if (recorded == 0)
 	{
 		sf_answer_fail(answer, SF_REGISTRY_REFUSED,
 					   "the primary of this standby has not recorded its registry yet");
@@ -310,7 +340,7 @@ static void
 ask_registry(const SfClaim *claim, SfAnswer *answer)
 {
 	SfConnection connection;
-	bool		connected = sf_connect(&connection, sf_settings_registry, answer);
+	bool		connected = sf_connect(&connection, answer);
 
 	/* an attempt that was cut short by the stop of the server has no result */
 	if (connected || !ShutdownRequestPending)
@@ -369,10 +399,10 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 	int64		identity;
 	bool		done;
 
-	if (!sf_connect(&connection, sf_settings_registry, answer))
+	if (!sf_connect(&connection, answer))
 		return false;
 	done = sf_registry_identity(&connection, &identity) &&
-		(identity != sf_identity_recorded() ||
+		((uint64) identity != sf_durable_read(SF_DURABLE_REGISTRY) ||
 		 sf_registry_release(&connection, token, used_until, number));
 	sf_disconnect(&connection);
 	return done;

@@ -1,6 +1,13 @@
 /*
- * feed_guard.c
- *	  The trigger function snowflake_feed_guard(), for tables that are read up to the horizon.
+ * feed.c
+ *	  The procedure snowflake_horizon(), and the trigger function snowflake_feed_guard() for tables
+ *	  that are read up to the horizon.
+ *
+ * A reader gets the horizon first and reads in a later statement, whose snapshot is taken after
+ * that.  In the statement that reads, the horizon would be newer than the snapshot, and rows
+ * that were committed in between would be missed.  So it is a procedure, which cannot be
+ * part of a query, and which PostgreSQL refuses to call in functions that are not VOLATILE.
+ * A transaction that keeps one snapshot is refused here.
  *
  * The horizon holds for rows whose ID was issued in the transaction that writes them.  Other rows
  * could appear below it: with IDs that were fetched in an earlier transaction, or that a user has
@@ -10,16 +17,53 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/xact.h"
+#include "access/xlog.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "functions/arguments.h"
 #include "generator/generator.h"
+#include "generator/lease_error.h"
+#include "state/horizon.h"
 #include "state/shared.h"
 
+PG_FUNCTION_INFO_V1(snowflake_horizon);
 PG_FUNCTION_INFO_V1(snowflake_feed_guard);
+
+static void
+check_transaction(void)
+{
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("cannot execute %s during recovery", "snowflake_horizon()"),
+				errhint("Call it on the primary, then call pg_current_wal_insert_lsn() there, and read on this standby when it has replayed that LSN."));
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				errmsg("snowflake_horizon() must be called in a READ COMMITTED transaction"),
+				errdetail("This transaction reads with the snapshot of its first statement, which can lack rows that were committed before the horizon was returned."),
+				errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED."));
+}
+
+Datum
+snowflake_horizon(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator;
+	Datum		value;
+	bool		null = false;
+
+	check_transaction();
+	generator = sf_await_open(shared, SF_GENERATOR_BIGINT);
+	value = Int64GetDatum(sf_horizon_advance(generator, MyDatabaseId));
+	return sf_row(fcinfo, &value, &null);
+}
 
 static void
 check_call(FunctionCallInfo fcinfo)

@@ -1,0 +1,217 @@
+/*
+ * bigint.c
+ *	  SQL functions that decode and compute IDs of type bigint, and IDs as text.
+ *
+ * Most C functions implement two SQL functions: f(id) for the server's layout, and f(id, layout)
+ * for a layout that is given as an argument.
+ */
+#include "postgres.h"
+
+#include "common/int.h"
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "core/base32.h"
+#include "functions/arguments.h"
+
+PG_FUNCTION_INFO_V1(snowflake_decode);
+PG_FUNCTION_INFO_V1(snowflake_timestamp);
+PG_FUNCTION_INFO_V1(snowflake_machine_id);
+PG_FUNCTION_INFO_V1(snowflake_sequence);
+PG_FUNCTION_INFO_V1(snowflake_encode);
+PG_FUNCTION_INFO_V1(snowflake_boundary);
+PG_FUNCTION_INFO_V1(snowflake_next_instant);
+PG_FUNCTION_INFO_V1(snowflake_width);
+PG_FUNCTION_INFO_V1(snowflake_to_base32);
+PG_FUNCTION_INFO_V1(snowflake_from_base32);
+
+static void
+check_not_negative(int64 number)
+{
+	if (unlikely(number < 0))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%lld is not a Snowflake ID", (long long) number),
+				errdetail("Snowflake IDs are not negative."));
+}
+
+/* The first argument, an ID.  Its layout is that of the second argument, or the server's. */
+static int64
+get_id(FunctionCallInfo fcinfo, const SfLayout **layout)
+{
+	int64		number = PG_GETARG_INT64(0);
+
+	*layout = sf_layout_argument(fcinfo, 1);
+	check_not_negative(number);
+	if (unlikely(!sf_layout_holds(*layout, number)))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%lld is not a Snowflake ID", (long long) number),
+				errdetail("The greatest ID of the layout is %lld.",
+						  (long long) sf_layout_last_id(*layout)),
+				sf_layout_errhint(fcinfo));
+	return number;
+}
+
+Datum
+snowflake_decode(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout;
+	int64		id = get_id(fcinfo, &layout);
+	SfFields	fields = sf_layout_decompose(layout, id);
+	bool		nulls[3] = {false};
+	Datum		values[3] = {
+		TimestampTzGetDatum(sf_layout_instant(layout, id)),
+		Int32GetDatum((int32) fields.machine),
+		Int32GetDatum((int32) fields.sequence),
+	};
+
+	PG_RETURN_DATUM(sf_row(fcinfo, values, nulls));
+}
+
+Datum
+snowflake_timestamp(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout;
+	int64		id = get_id(fcinfo, &layout);
+
+	PG_RETURN_TIMESTAMPTZ(sf_layout_instant(layout, id));
+}
+
+Datum
+snowflake_machine_id(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout;
+	int64		id = get_id(fcinfo, &layout);
+
+	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).machine);
+}
+
+Datum
+snowflake_sequence(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout;
+	int64		id = get_id(fcinfo, &layout);
+
+	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).sequence);
+}
+
+/* The int4 argument number argno, as the value of a field with this name and width in bits. */
+static uint32
+field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int bits)
+{
+	int32		value = PG_GETARG_INT32(argno);
+	int32		max = (int32) sf_field_max(bits);
+
+	if (value < 0 || value > max)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%s %d is out of range for the Snowflake layout", name, value),
+				bits == 0 ?
+				errdetail("The layout has no bits for this field, which must be 0.") :
+				errdetail("The layout has %d bits for this field, which allow 0 to %d.", bits, max),
+				sf_layout_errhint(fcinfo));
+	return (uint32) value;
+}
+
+Datum
+snowflake_encode(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout = sf_layout_argument(fcinfo, 3);
+	SfFields	fields;
+
+	fields.tick = sf_tick_argument(fcinfo, layout);
+	fields.machine = field_argument(fcinfo, 1, "machine ID", layout->machine_bits);
+	fields.sequence = field_argument(fcinfo, 2, "sequence", layout->sequence_bits);
+	PG_RETURN_INT64(sf_layout_compose(layout, fields));
+}
+
+Datum
+snowflake_boundary(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
+
+	PG_RETURN_INT64(sf_layout_boundary(layout, PG_GETARG_TIMESTAMPTZ(0)));
+}
+
+/* The instant after the last value of timestamptz is infinity. */
+Datum
+snowflake_next_instant(PG_FUNCTION_ARGS)
+{
+	TimestampTz next = sf_instant_after(PG_GETARG_TIMESTAMPTZ(0));
+
+	if (!IS_VALID_TIMESTAMP(next) && !TIMESTAMP_NOT_FINITE(next))
+		TIMESTAMP_NOEND(next);
+	PG_RETURN_TIMESTAMPTZ(next);
+}
+
+Datum
+snowflake_width(PG_FUNCTION_ARGS)
+{
+	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
+	Interval   *interval = PG_GETARG_INTERVAL_P(0);
+	int64		duration;
+	int64		width;
+	char		tick[SF_INSTANT_TEXT_SIZE];
+
+	/*
+	 * Months differ in length.  An infinite interval is refused here as well,
+	 * because its number of months is the greatest or least one.
+	 */
+	if (interval->month != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				errmsg("cannot compute the width of an interval with months or years"),
+				errdetail("Months differ in length."),
+				errhint("Use days, or subtract two results of snowflake_boundary()."));
+	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &duration) ||
+		pg_add_s64_overflow(duration, interval->time, &duration) ||
+		!sf_layout_width(layout, duration, &width))
+		ereport(ERROR,
+				errcode(ERRCODE_INTERVAL_FIELD_OVERFLOW),
+				errmsg("interval is out of range for the Snowflake layout"),
+				errdetail("The interval must be at least 0, and less than %llu ticks of %s.",
+						  (unsigned long long) sf_layout_last_tick(layout) + 1,
+						  sf_duration_describe(layout->tick_length, tick)),
+				sf_layout_errhint(fcinfo));
+	PG_RETURN_INT64(width);
+}
+
+Datum
+snowflake_to_base32(PG_FUNCTION_ARGS)
+{
+	int64		id = PG_GETARG_INT64(0);
+	text	   *result;
+
+	check_not_negative(id);
+	result = palloc(VARHDRSZ + SF_BASE32_LENGTH);
+	SET_VARSIZE(result, VARHDRSZ + SF_BASE32_LENGTH);
+	sf_base32_encode(id, VARDATA(result));
+	PG_RETURN_TEXT_P(result);
+}
+
+Datum
+snowflake_from_base32(PG_FUNCTION_ARGS)
+{
+	text	   *argument = PG_GETARG_TEXT_PP(0);
+	int64		id;
+	bool		overflow;
+	SfParseError error;
+
+	if (!sf_base32_decode(VARDATA_ANY(argument), VARSIZE_ANY_EXHDR(argument),
+						  &id, &overflow, &error))
+	{
+		int			before = pg_mbstrlen_with_len(VARDATA_ANY(argument), (int) error.position - 1);
+
+		ereport(ERROR,
+				errcode(overflow ?
+						ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE : ERRCODE_INVALID_TEXT_REPRESENTATION),
+				errmsg("\"%s\" is not a Snowflake ID in base 32", text_to_cstring(argument)),
+				errdetail("At character %d, %s.", before + 1, error.message),
+				errhint("The digits are 0 to 9 and the letters except i, l, o and u.  The greatest ID is \"7zzzzzzzzzzzz\"."));
+	}
+	PG_RETURN_INT64(id);
+}

@@ -1,0 +1,340 @@
+/*
+ * views.c
+ *	  The rows of the views pg_stat_snowflake, pg_stat_snowflake_horizon and snowflake_layouts, and
+ *	  SQL functions that describe this server.
+ *
+ * The numbers of a generator are read one after the other, without a lock.  Sessions can
+ * change them meanwhile, so they need not be exactly consistent.
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "access/xlog.h"
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "functions/arguments.h"
+#include "generator/generator.h"
+#include "generator/machine_id.h"
+#include "settings.h"
+#include "state/counters.h"
+#include "state/horizon.h"
+#include "state/shared.h"
+
+PG_FUNCTION_INFO_V1(pg_stat_snowflake);
+PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);
+PG_FUNCTION_INFO_V1(pg_stat_snowflake_horizon);
+PG_FUNCTION_INFO_V1(snowflake_layouts);
+PG_FUNCTION_INFO_V1(snowflake_server_machine_id);
+PG_FUNCTION_INFO_V1(sno_snapshot);
+
+/* A row, filled column by column. */
+typedef struct Row
+{
+	int			columns;
+	Datum		values[24];
+	bool		nulls[24];
+} Row;
+
+/* The value is null unless it is known. */
+static void
+add_if(Row *row, bool known, Datum value)
+{
+	Assert(row->columns < (int) lengthof(row->values));
+	row->nulls[row->columns] = !known;
+	row->values[row->columns++] = value;
+}
+
+static void
+add(Row *row, Datum value)
+{
+	add_if(row, true, value);
+}
+
+static void
+put(FunctionCallInfo fcinfo, Row *row)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	Assert(row->columns == result->setDesc->natts);
+	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
+}
+
+/*
+ * pg_stat_snowflake, a row for each generator
+ */
+
+static int64
+read_counter(SfCounters *stats, SfCounter stat)
+{
+	return (int64) pg_atomic_read_u64(&stats->numbers[stat]);
+}
+
+static void
+add_count(Row *row, SfCounters *stats, SfCounter stat)
+{
+	add(row, Int64GetDatum(read_counter(stats, stat)));
+}
+
+/* Milliseconds, as in core's views. */
+static void
+add_time(Row *row, SfCounters *stats, SfCounter stat)
+{
+	add(row, Float8GetDatum((double) read_counter(stats, stat) / 1000.0));
+}
+
+static void
+add_machine_id(Row *row, SfGenerator *generator)
+{
+	uint32		machine_id = pg_atomic_read_u32(&generator->machine_id);
+
+	add_if(row, machine_id != SF_MACHINE_ID_NOT_PINNED, Int32GetDatum((int32) machine_id));
+}
+
+/*
+ * The position of the generator; NULL until the first ID in this run of the server.  No reservation
+ * is known while the generator changes, or has no lease.
+ */
+static void
+add_position(Row *row, SfGenerator *generator)
+{
+	bool		opened = sf_generator_is_open(generator);
+	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
+	int64		ahead = next - GetCurrentTimestamp();
+	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+
+	add_if(row, opened, sf_interval(Max(ahead, 0)));
+	add_if(row, opened && reserved_until != 0,
+		   TimestampTzGetDatum(sf_generator_time(generator, reserved_until)));
+	add_if(row, opened, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->floor)));
+}
+
+/* The lease of this server and the state of the registry; NULL if no registry is set. */
+static void
+add_lease(Row *row, SfShared *shared, const SfGenerator *generator)
+{
+	SfRegistry	registry = sf_lease_state(&shared->registry);
+	bool		granted = registry.lease.number != 0;
+
+	add_if(row, granted, TimestampTzGetDatum(registry.lease.from));
+	add_if(row, granted, TimestampTzGetDatum(registry.lease.until));
+	add_if(row, generator->leased, CStringGetTextDatum(RecoveryInProgress() ? "standby" :
+													   sf_lease_state_name(registry.state)));
+	add_if(row, registry.error[0] != '\0', CStringGetTextDatum(registry.error));
+	add_if(row, registry.skew_known, sf_interval(registry.skew));
+}
+
+/*
+ * The time of the least horizon of all databases, and for how long transactions hold it back;
+ * NULL for sno, and until the first ID in this run of the server.
+ */
+static void
+add_horizon(Row *row, SfGenerator *generator)
+{
+	bool		known = generator->kind == SF_GENERATOR_BIGINT && sf_generator_is_open(generator);
+	TimestampTz now = GetCurrentTimestamp();
+	int64		first = known ? sf_horizon_least() : SF_NO_ID;
+	TimestampTz time = first != SF_NO_ID && sf_layout_holds(&generator->layout, first) ?
+	sf_layout_instant(&generator->layout, first) :
+	sf_generator_time(generator, sf_generator_position(generator));
+
+	add_if(row, known, TimestampTzGetDatum(time));
+	add_if(row, known, sf_interval(first == SF_NO_ID ? 0 : Max(now - time, 0)));
+}
+
+static void
+fill_row(Row *row, SfShared *shared, SfGenerator *generator)
+{
+	SfCounters *stats = &generator->stats;
+	uint64		end = sf_generator_last_tick(generator) + 1;
+
+	add(row, CStringGetTextDatum(generator->kind == SF_GENERATOR_SNO ? "sno" : "bigint"));
+	add_machine_id(row, generator);
+	add(row, CStringGetTextDatum(generator->layout_text));
+	add_count(row, stats, SF_COUNTER_BATCHES);
+	add_count(row, stats, SF_COUNTER_IDS_ALLOCATED);
+	add_count(row, stats, SF_COUNTER_OVERFLOW_TICKS);
+	add_count(row, stats, SF_COUNTER_WAITS);
+	add_time(row, stats, SF_COUNTER_WAIT_TIME);
+	add_count(row, stats, SF_COUNTER_CLOCK_REGRESSIONS);
+	add(row, sf_interval(read_counter(stats, SF_COUNTER_MAX_REGRESSION)));
+	add_position(row, generator);
+	add_count(row, stats, SF_COUNTER_RESERVATION_WRITES);
+	add_time(row, stats, SF_COUNTER_RESERVATION_WRITE_TIME);
+	add(row, TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, end)));
+	add_lease(row, shared, generator);
+	add_horizon(row, generator);
+	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
+}
+
+Datum
+pg_stat_snowflake(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+	{
+		Row			row = {0};
+
+		fill_row(&row, shared, &shared->generators[i]);
+		put(fcinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+Datum
+pg_stat_snowflake_reset(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+
+	for (int k = 0; k < SF_GENERATOR_COUNT; k++)
+	{
+		SfCounters *stats = &shared->generators[k].stats;
+
+		for (int i = 0; i < SF_COUNTER_COUNT; i++)
+			pg_atomic_write_u64(&stats->numbers[i], 0);
+		pg_atomic_write_u64(&stats->since, (uint64) GetCurrentTimestamp());
+	}
+	PG_RETURN_VOID();
+}
+
+/*
+ * pg_stat_snowflake_horizon, a row for each transaction that holds a horizon back
+ */
+
+/*
+ * As in pg_stat_activity: a role sees its own sessions, and those of others only with a privilege.
+ */
+static bool
+may_see(const SfHorizonHolder *holder)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(OidIsValid(holder->role) && has_privs_of_role(GetUserId(), holder->role));
+}
+
+static void
+put_holder(FunctionCallInfo fcinfo, const SfHorizonHolder *holder)
+{
+	bool		visible = may_see(holder);
+	Row			row = {0};
+
+	add(&row, ObjectIdGetDatum(holder->database));
+	add_if(&row, holder->pid != 0, Int32GetDatum(holder->pid));
+	add_if(&row, TransactionIdIsValid(holder->xid), TransactionIdGetDatum(holder->xid));
+	add_if(&row, visible, Int64GetDatum(holder->first));
+	add_if(&row, visible && holder->since != 0, TimestampTzGetDatum(holder->since));
+	put(fcinfo, &row);
+}
+
+Datum
+pg_stat_snowflake_horizon(PG_FUNCTION_ARGS)
+{
+	SfHorizonHolder *holders;
+	int			count;
+
+	(void) sf_shared_required();
+	InitMaterializedSRF(fcinfo, 0);
+	count = sf_horizon_holders(&holders);
+	for (int i = 0; i < count; i++)
+		put_holder(fcinfo, &holders[i]);
+	return (Datum) 0;
+}
+
+/*
+ * snowflake_layouts, a row for each preset
+ */
+
+static void
+put_layout(FunctionCallInfo fcinfo, const SfPreset *preset)
+{
+	Row			row = {0};
+	SfLayout	layout;
+	SfParseError error;
+	char		definition[SF_LAYOUT_TEXT_SIZE];
+
+	if (!sf_layout_parse(preset->definition, &layout, &error))
+		elog(ERROR, "preset \"%s\" is no layout: %s", preset->name, error.message);
+	sf_layout_format(&layout, definition);
+	add(&row, CStringGetTextDatum(preset->name));
+	add(&row, TimestampTzGetDatum(layout.epoch));
+	add(&row, sf_interval(layout.tick_length));
+	add(&row, Int32GetDatum(layout.timestamp_bits));
+	add(&row, Int32GetDatum(layout.machine_bits));
+	add(&row, Int32GetDatum(layout.sequence_bits));
+	add(&row, Int64GetDatum((int64) sf_field_max(layout.machine_bits) + 1));
+	add(&row, Int64GetDatum(((int64) sf_field_max(layout.sequence_bits) + 1) *
+							USECS_PER_SEC / layout.tick_length));
+	add(&row, TimestampTzGetDatum(sf_layout_tick_start(&layout, sf_layout_last_tick(&layout) + 1)));
+	add(&row, CStringGetTextDatum(definition));
+	put(fcinfo, &row);
+}
+
+Datum
+snowflake_layouts(PG_FUNCTION_ARGS)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < SF_PRESET_COUNT; i++)
+		put_layout(fcinfo, &sf_presets[i]);
+	return (Datum) 0;
+}
+
+/*
+ * The functions
+ */
+
+/*
+ * The number in IDs of type bigint; SF_MACHINE_ID_UNSET if there is none.  Reading a configured
+ * number does not fix it.
+ */
+static int
+server_machine_id(SfShared *shared)
+{
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
+	int			in_use = sf_machine_id_in_use(shared, SF_GENERATOR_BIGINT);
+
+	if (in_use != SF_MACHINE_ID_UNSET || generator->leased)
+		return in_use;
+	if (generator->layout.machine_bits == 0)
+		return 0;
+	return sf_configured_machine_id(shared);
+}
+
+Datum
+snowflake_server_machine_id(PG_FUNCTION_ARGS)
+{
+	int			machine_id = server_machine_id(sf_shared_required());
+
+	if (machine_id == SF_MACHINE_ID_UNSET)
+		PG_RETURN_NULL();
+	PG_RETURN_INT32(machine_id);
+}
+
+/* The state of the generator of type sno. */
+Datum
+sno_snapshot(PG_FUNCTION_ARGS)
+{
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
+	SfLayout   *layout = &generator->layout;
+	SfSequenceRange range = sf_sequence_range_within(layout, generator->range);
+	uint64		position = sf_generator_position(generator);
+	uint64		wall_safe = pg_atomic_read_u64(&generator->wall_safe);
+	Row			row = {0};
+
+	add_machine_id(&row, generator);
+	add(&row, Int32GetDatum((int32) range.min));
+	add(&row, Int32GetDatum((int32) range.max));
+	add_if(&row, position != 0, Int32GetDatum((int32) sf_position_sequence(layout, position - 1)));
+	add(&row, TimestampTzGetDatum(GetCurrentTimestamp()));
+	add_if(&row, position != 0, TimestampTzGetDatum(sf_generator_time(generator, position - 1)));
+	add_if(&row, wall_safe != 0, TimestampTzGetDatum(sf_layout_tick_start(layout, wall_safe)));
+	add(&row, Int64GetDatum((int64) pg_atomic_read_u32(&generator->drifts)));
+	PG_RETURN_DATUM(sf_row(fcinfo, row.values, row.nulls));
+}
