@@ -36,7 +36,6 @@
 #include "core/hot.h"
 #include "core/instant.h"
 #include "generator/clock.h"
-#include "log_limit.h"
 #include "state/shared.h"
 
 /* The least increase of the difference that is written to shared memory. */

@@ -18,7 +18,7 @@ typedef struct SfWait
 	bool		begun;
 	bool		counted;		/* in the statistics */
 	bool		slept;			/* for the clock */
-	SfStopwatch since;
+	int64		since;
 	TimestampTz yield_until;	/* the value that this wait has set; 0 if none */
 } SfWait;
 

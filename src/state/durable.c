@@ -142,11 +142,11 @@ void
 sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
 					   uint64 wall_safe, uint32 drifts, bool lower)
 {
-	SfStopwatch before = sf_start_stopwatch();
+	int64		before = sf_time_since_boot();
 	int64		taken;
 
 	XLogFlush(sf_durable_state_log(generator, reserved_until, wall_safe, drifts, lower));
-	taken = sf_stopwatch(before);
+	taken = sf_time_since(before);
 	sf_durable_state_note_time(generator, taken, taken, taken);
 }
 

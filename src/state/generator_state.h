@@ -38,7 +38,6 @@
 #include "clocks.h"
 #include "compat.h"
 #include "core/phase.h"
-#include "log_limit.h"
 #include "state/counters.h"
 #include "state/lock.h"
 
@@ -58,7 +57,7 @@ typedef struct SfPendingExtension
 {
 	pg_atomic_uint64 until;		/* the new end, a position; 0 for none */
 	XLogRecPtr	lsn;			/* the end of its record in WAL */
-	SfStopwatch since;			/* when it was written */
+	int64		since;			/* when it was written */
 	int64		taken;			/* us after which it was not on disk yet */
 } SfPendingExtension;
 

@@ -12,7 +12,7 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-#include "log_limit.h"
+#include "clocks.h"
 #include "state/postmaster_memory.h"
 
 typedef enum SfRegistryState

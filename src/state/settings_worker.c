@@ -169,11 +169,11 @@ sleep_a_moment(void)
 }
 
 static void
-report_if_too_late(SfStopwatch since, bool started)
+report_if_too_late(int64 since, bool started)
 {
 	int64		limit = Max(sf_max_wait, WORKER_TIMEOUT) * INT64CONST(1000);
 
-	if (sf_max_wait < 0 || sf_stopwatch(since) < limit)
+	if (sf_max_wait < 0 || sf_time_since(since) < limit)
 		return;
 	report_no_worker(started ?
 					 "The worker was registered, and has not read the settings of the server in time." :
@@ -183,7 +183,7 @@ report_if_too_late(SfStopwatch since, bool started)
 void
 sf_settings_worker_await(SfSettingsWorker *worker)
 {
-	SfStopwatch since = sf_start_stopwatch();
+	int64		since = sf_time_since_boot();
 	BackgroundWorkerHandle *started = NULL;
 	pid_t		pid;
 
@@ -208,13 +208,13 @@ sf_settings_worker_await(SfSettingsWorker *worker)
 void
 sf_settings_worker_await_value(SfSettingsWorker *worker, pg_atomic_uint32 *published, int value)
 {
-	SfStopwatch since = sf_start_stopwatch();
+	int64		since = sf_time_since_boot();
 	pid_t		pid = pid_of(worker);
 
 	if ((int) pg_atomic_read_u32(published) == value || pid == 0)
 		return;
 	(void) kill(pid, SIGHUP);
 	while ((int) pg_atomic_read_u32(published) != value &&
-		   sf_stopwatch(since) < WORKER_TIMEOUT * INT64CONST(1000))
+		   sf_time_since(since) < WORKER_TIMEOUT * INT64CONST(1000))
 		sleep_a_moment();
 }
