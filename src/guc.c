@@ -15,7 +15,7 @@
 #include "utils/plancache.h"
 
 #include "compat.h"
-#include "generator/machine_id.h"
+#include "generator/generator.h"
 #include "guc.h"
 #include "registry/connect.h"
 #include "settings.h"

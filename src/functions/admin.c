@@ -12,8 +12,8 @@
 #include "utils/timestamp.h"
 
 #include "core/instant.h"
-#include "generator/clock.h"
-#include "generator/durable_error.h"
+#include "generator/generator.h"
+#include "generator/error.h"
 #include "generator/wait.h"
 #include "core/reserved_time.h"
 #include "state/change.h"

@@ -18,7 +18,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "generator/clock.h"
+#include "generator/generator.h"
 #include "state/durable.h"
 #include "state/shared.h"
 

@@ -8,7 +8,6 @@
 #include "utils/timestamp.h"
 
 #include "generator/generator.h"
-#include "generator/machine_id.h"
 #include "functions/arguments.h"
 #include "settings.h"
 

@@ -22,7 +22,7 @@
 #include "compat.h"
 #include "functions/arguments.h"
 #include "generator/generator.h"
-#include "generator/lease_error.h"
+#include "generator/error.h"
 #include "state/horizon.h"
 #include "state/shared.h"
 

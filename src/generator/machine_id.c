@@ -16,7 +16,7 @@
 
 #include "core/hot.h"
 #include "state/postmaster_memory.h"
-#include "generator/machine_id.h"
+#include "generator/generator.h"
 #include "settings.h"
 
 int

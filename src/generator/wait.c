@@ -50,7 +50,7 @@
 #include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
-#include "generator/lease_error.h"
+#include "generator/error.h"
 #include "generator/wait.h"
 #include "wait_event.h"
 
@@ -77,12 +77,6 @@ max_wait_text(void)
 	return duration_text((int64) sf_max_wait * 1000);
 }
 
-static const char *
-floor_function(const SfGenerator *generator)
-{
-	return generator->kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor";
-}
-
 /* The floor that an administrator has set, if it is what callers wait for; 0 if it is not. */
 static TimestampTz
 future_floor(SfGenerator *generator)
@@ -101,7 +95,8 @@ detail_too_long(SfGenerator *generator, int64 missing)
 
 	if (floor != 0)
 		return errdetail("The next ID can be issued in %s.  The floor was set to %s by %s(), and the time of an ID can be at most %s ahead of the system clock.",
-						 wait, timestamptz_to_str(floor), floor_function(generator), ahead);
+						 wait, timestamptz_to_str(floor), sf_floor_function(generator->kind),
+						 ahead);
 	return errdetail("The next ID can be issued in %s.  The time of an ID can be at most %s ahead of the system clock.",
 					 wait, ahead);
 }
@@ -109,7 +104,7 @@ detail_too_long(SfGenerator *generator, int64 missing)
 static int
 hint_too_long(SfGenerator *generator, int64 missing)
 {
-	const char *function = floor_function(generator);
+	const char *function = sf_floor_function(generator->kind);
 
 	if (future_floor(generator) != 0)
 		return errhint("Wait until then, or use %s() with an earlier time.  If IDs with later times than that exist, the same IDs are issued again.",
