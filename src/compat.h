@@ -127,17 +127,6 @@ sf_is_set_for_session(const char *name)
 #endif
 }
 
-/* Allocate the "extra" of a setting; NULL if memory is exhausted. */
-static inline void *
-sf_guc_malloc(size_t size)
-{
-#if PG_VERSION_NUM >= 160000
-	return guc_malloc(LOG, size);
-#else
-	return malloc(size);
-#endif
-}
-
 /*
  * Shared memory that one session makes and all others find by its name.  When it is made,
  * fill is called under a lock.  If fill raises an error, 19 calls it again in the next session; 17

@@ -26,9 +26,9 @@ char	   *sf_settings_registry;
 int			sf_settings_registry_lease;
 bool		sf_settings_registry_standby;
 const char *sf_settings_layout_text;
-const SfLayout *sf_settings_layout;
-const SfSequenceRange *sf_settings_sequence_range;
-const SfSequenceRange *sf_settings_sno_sequence_range;
+SfLayout	sf_settings_layout;
+SfSequenceRange sf_settings_sequence_range;
+SfSequenceRange sf_settings_sno_sequence_range;
 
 /* Within these last years of a layout, each start of the server warns of its end. */
 #define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
@@ -42,8 +42,8 @@ sf_settings_has_registry(void)
 void
 sf_settings_warn_of_end(void)
 {
-	uint64		last_tick = sf_layout_last_tick(sf_settings_layout);
-	TimestampTz end = sf_layout_tick_start(sf_settings_layout, last_tick + 1);
+	uint64		last_tick = sf_layout_last_tick(&sf_settings_layout);
+	TimestampTz end = sf_layout_tick_start(&sf_settings_layout, last_tick + 1);
 
 	if (GetCurrentTimestamp() < end - WARN_BEFORE_END)
 		return;
