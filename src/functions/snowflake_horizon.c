@@ -82,14 +82,14 @@ put_holder(ReturnSetInfo *result, const SfHorizonHolder *holder)
 	Datum		values[HOLDER_COLUMNS] = {
 		ObjectIdGetDatum(holder->database),
 		Int32GetDatum(holder->pid),
-		TransactionIdGetDatum(holder->xid),
+		TransactionIdGetDatum(XidFromFullTransactionId(holder->xid)),
 		Int64GetDatum(holder->first),
 		TimestampTzGetDatum(holder->since),
 	};
 	bool		nulls[HOLDER_COLUMNS] = {
 		false,
 		holder->pid == 0,
-		!TransactionIdIsValid(holder->xid),
+		!FullTransactionIdIsValid(holder->xid),
 		!visible,
 		!visible || holder->since == 0,
 	};
