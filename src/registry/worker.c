@@ -403,9 +403,9 @@ release_lease(SfShared *shared)
 static void
 set_worker(SfShared *shared, Latch *latch)
 {
-	LWLockAcquire(&shared->registry.lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&shared->registry.lock);
 	shared->registry.worker = latch;
-	LWLockRelease(&shared->registry.lock);
+	sf_lock_release(&shared->registry.lock);
 }
 
 static void

@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "storage/latch.h"
-#include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
 #include "clocks.h"
@@ -52,7 +51,7 @@ typedef enum SfLeaseRequest
 /* In shared memory; the lock protects all of it. */
 typedef struct SfRegistry
 {
-	LWLock		lock;
+	SfLock		lock;
 	SfLease		lease;
 	SfRegistryState state;
 	TimestampTz since;			/* of the current state */

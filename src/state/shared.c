@@ -66,18 +66,15 @@ restore_shared(SfShared *new)
 
 /*
  * Make new memory, without any value of a setting.  Sessions do this under a lock, so nothing
- * raises an error (sf_named_segment), except for the tranche in 19, before anything else has been
- * made.
+ * raises an error (sf_named_segment).
  */
 static void
 make_empty(void *memory)
 {
 	SfShared   *new = memory;
-	int			tranche = sf_new_tranche("snowflake");
 
 	memset(new, 0, sizeof(*new));
 	strlcpy(new->version, SF_VERSION, sizeof(new->version));
-	new->tranche = tranche;
 	new->preloaded = !IsUnderPostmaster;
 	pg_atomic_init_u32(&new->settings_worker, 0);
 	pg_atomic_init_u32(&new->filled, 0);
@@ -114,7 +111,6 @@ fill(SfShared *new)
 	pg_atomic_init_u32(&new->sequence_jitter, 0);
 	pg_atomic_init_u32(&new->registry_is_set, 0);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
-	LWLockInitialize(&new->registry.lock, new->tranche);
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
 					  &sf_settings_layout, sf_settings_layout_text,
 					  sf_settings_sequence_range, leased);
@@ -157,7 +153,6 @@ start_shared(void)
 	}
 	sf_horizon_attach(horizon_of(shared));
 	LWLockRelease(AddinShmemInitLock);
-	sf_attach_tranche(shared->tranche, "snowflake");
 }
 
 void
@@ -202,7 +197,6 @@ find_or_make(void)
 static void
 attach(SfShared *found)
 {
-	sf_attach_tranche(found->tranche, "snowflake");
 	sf_horizon_attach(horizon_of(found));
 	shared = found;
 }

@@ -15,11 +15,10 @@
 typedef struct SfShared
 {
 	/*
-	 * Written once: the version of the library that has made the memory, the
-	 * tranche of its locks, and whether the postmaster made it.
+	 * Written once: the version of the library that has made the memory, and
+	 * whether the postmaster made it.
 	 */
 	char		version[16];
-	int			tranche;
 	bool		preloaded;
 
 	/* Without the preload: the PID of the settings worker, or 0. */
