@@ -40,9 +40,6 @@ extern SfSequenceRange sf_settings_sno_sequence_range;
 /* Whether this server leases its machine ID from a registry; fixed when the server starts. */
 extern bool sf_settings_has_registry(void);
 
-/* Warn if the layout's timestamp bits will be used up within a few years. */
-extern void sf_settings_warn_of_end(void);
-
 /*
  * Whether settings are consistent: a machine ID (if set) and a sequence range must fit the bits of
  * a layout.  The text of the layout is used in messages.  An inconsistency is reported at elevel:

@@ -425,6 +425,24 @@ define_for_machine(void)
 							NULL, assign_machine_id, NULL);
 }
 
+/* Within these last years of a layout, each start of the server warns of its end. */
+#define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
+
+static void
+warn_of_end(void)
+{
+	uint64		last_tick = sf_layout_last_tick(&sf_settings_layout);
+	TimestampTz end = sf_layout_tick_start(&sf_settings_layout, last_tick + 1);
+
+	if (GetCurrentTimestamp() < end - WARN_BEFORE_END)
+		return;
+	ereport(WARNING,
+			errmsg("the Snowflake layout \"%s\" reaches its last timestamp at %s",
+				   sf_settings_layout_text, timestamptz_to_str(end)),
+			errdetail("No ID can be issued in this layout after that time."),
+			errhint("Plan to change to a layout with a later epoch or more timestamp bits.  IDs of the two layouts can be equal, and do not sort by time."));
+}
+
 /* Define the settings.  At the start of the server, warns if they are inconsistent. */
 static void
 define_settings(void)
@@ -440,7 +458,7 @@ define_settings(void)
 	{
 		sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
 						sf_settings_machine_id, WARNING);
-		sf_settings_warn_of_end();
+		warn_of_end();
 	}
 	MarkGUCPrefixReserved("snowflake");
 }

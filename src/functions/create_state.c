@@ -71,7 +71,7 @@ snowflake_create_state(PG_FUNCTION_ARGS)
 	sf_durable_take_slots();
 	if (!PG_GETARG_BOOL(0))
 		PG_RETURN_VOID();
-	if (sf_durable_layout_read(&recorded) == SF_LAYOUT_LOST)
+	if (sf_durable_layout_read(&recorded) == SF_OPENING_LOST)
 	{
 		sf_durable_layout_write(sf_layout_in_force());
 		ereport(LOG,

@@ -17,7 +17,6 @@
 #include "functions/interval.h"
 #include "state/horizon.h"
 #include "state/shared.h"
-#include "state/counters.h"
 
 PG_FUNCTION_INFO_V1(pg_stat_snowflake);
 PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);

@@ -71,7 +71,7 @@ report_other_layout(const SfLayout *layout)
 	char		recorded_text[SF_LAYOUT_TEXT_SIZE] = "";
 	char		text[SF_LAYOUT_TEXT_SIZE];
 
-	if (sf_durable_layout_read(&recorded) == SF_LAYOUT_RECORDED)
+	if (sf_durable_layout_read(&recorded) == SF_OPENING_DONE)
 		sf_layout_format(&recorded, recorded_text);
 	sf_layout_format(layout, text);
 	ereport(ERROR,

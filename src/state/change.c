@@ -81,7 +81,7 @@ move_forward(SfGenerator *generator, SfInstant instant, uint64 position)
 
 	wall_safe = Max(wall_safe, before);
 	sf_durable_state_write(generator, Max(instant, reserved), wall_safe,
-						   pg_atomic_read_u32(&generator->drifts), true);
+						   pg_atomic_read_u32(&generator->drifts));
 	reserved_until = sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	sf_generator_move_cursor(generator, position, false);
@@ -103,7 +103,7 @@ move_backward(SfGenerator *generator, SfInstant instant, uint64 position, int64 
 		sf_reservation_length(&generator->layout))
 		return false;
 	sf_durable_state_write(generator, instant, wall_safe,
-						   pg_atomic_read_u32(&generator->drifts), true);
+						   pg_atomic_read_u32(&generator->drifts));
 	(void) sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	if (generator->kind == SF_GENERATOR_BIGINT)
@@ -136,7 +136,7 @@ move_unopened(SfGenerator *generator, SfInstant instant, uint64 position, int64 
 	}
 	else
 		state.wall_safe = Max(state.wall_safe, before);
-	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, true);
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts);
 }
 
 /* Record the layout if none is.  The lock is held.  Returns false if another one is recorded. */
@@ -180,7 +180,7 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effec
 bool
 sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
 {
-	*recorded = sf_durable_layout_read(before) == SF_LAYOUT_RECORDED;
+	*recorded = sf_durable_layout_read(before) == SF_OPENING_DONE;
 	if (sf_check_layout(&generator->layout) == SF_OPENING_DONE)
 		return false;
 	sf_durable_layout_write(&generator->layout);
@@ -249,7 +249,7 @@ change_phase_locked(SfGenerator *generator, uint64 seen)
 	reserved = pg_atomic_read_u64(&generator->reserved_until);
 	issuable = Max(issuable, reserved);
 	sf_durable_state_write(generator, sf_generator_time(generator, reserved_until),
-						   sf_position_tick(layout, issuable - 1), drifts, true);
+						   sf_position_tick(layout, issuable - 1), drifts);
 	(void) sf_stop_issuing(generator);
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, sf_cursor(phase, position)))
 		;
@@ -380,7 +380,7 @@ return_locked(SfGenerator *generator)
 	end = sf_position_next_tick(layout, sf_generator_position(generator) - 1);
 	sf_durable_state_write(generator, sf_generator_time(generator, end),
 						   pg_atomic_read_u64(&generator->wall_safe),
-						   pg_atomic_read_u32(&generator->drifts), true);
+						   pg_atomic_read_u32(&generator->drifts));
 	sf_resume_issuing(generator, end);
 }
 

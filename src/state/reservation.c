@@ -227,7 +227,7 @@ open_locked(SfGenerator *generator)
 	instant = sf_generator_time(generator, position);
 	if (sf_position_tick(&generator->layout, position) > state.reserved_tick)
 		instant += generator->layout.tick_length;
-	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, true);
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts);
 	pg_atomic_write_u64(&generator->wall_safe, state.wall_safe);
 	pg_atomic_write_u32(&generator->drifts, state.drifts);
 	pg_atomic_write_u64(&generator->opened, sf_cursor(state.drifts & 1, position));
@@ -265,17 +265,11 @@ SfOpening
 sf_check_layout(const SfLayout *layout)
 {
 	SfLayout	recorded;
+	SfOpening	result = sf_durable_layout_read(&recorded);
 
-	switch (sf_durable_layout_read(&recorded))
-	{
-		case SF_LAYOUT_LOST:
-			return SF_OPENING_LOST;
-		case SF_LAYOUT_INVALID:
-			return SF_OPENING_INVALID;
-		case SF_LAYOUT_RECORDED:
-			break;
-	}
-	return sf_layout_equal(&recorded, layout) ? SF_OPENING_DONE : SF_OPENING_OTHER_LAYOUT;
+	if (result == SF_OPENING_DONE && !sf_layout_equal(&recorded, layout))
+		return SF_OPENING_OTHER_LAYOUT;
+	return result;
 }
 
 static SfOpening
