@@ -42,19 +42,22 @@ static char *layout_text;
 static char *sequence_range_text;
 static char *sno_sequence_range_text;
 
+/* Reject a text; for the check hooks. */
+static bool
+reject(const SfParseError *error, const char *hint)
+{
+	GUC_check_errdetail("At character %zu, %s.", error->position, error->message);
+	GUC_check_errhint("%s", hint);
+	return false;
+}
+
 static bool
 check_layout(char **newval, void **extra, GucSource source)
 {
 	SfLayout	parsed;
 	SfParseError error;
 
-	if (!sf_layout_parse(*newval, &parsed, &error))
-	{
-		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
-		GUC_check_errhint("%s", SF_LAYOUT_HINT);
-		return false;
-	}
-	return true;
+	return sf_layout_parse(*newval, &parsed, &error) || reject(&error, SF_LAYOUT_HINT);
 }
 
 /*
@@ -73,27 +76,13 @@ assign_layout(const char *newval, void *extra)
 	sf_settings_layout_text = newval;
 }
 
-typedef bool (*RangeParser) (const char *text, SfSequenceRange *range, SfParseError *error);
-
 static bool
-check_range(const char *text, RangeParser parse, const char *hint)
+check_sequence_range(char **newval, void **extra, GucSource source)
 {
 	SfSequenceRange parsed;
 	SfParseError error;
 
-	if (!parse(text, &parsed, &error))
-	{
-		GUC_check_errdetail("At character %zu, %s.", error.position, error.message);
-		GUC_check_errhint("%s", hint);
-		return false;
-	}
-	return true;
-}
-
-static bool
-check_sequence_range(char **newval, void **extra, GucSource source)
-{
-	return check_range(*newval, sf_sequence_range_parse, RANGE_HINT);
+	return sf_sequence_range_parse(*newval, &parsed, &error) || reject(&error, RANGE_HINT);
 }
 
 static void
@@ -107,7 +96,11 @@ assign_sequence_range(const char *newval, void *extra)
 static bool
 check_sno_sequence_range(char **newval, void **extra, GucSource source)
 {
-	return check_range(*newval, sf_sno_sequence_range_parse, SNO_RANGE_HINT);
+	SfSequenceRange parsed;
+	SfParseError error;
+
+	return sf_sno_sequence_range_parse(*newval, &parsed, &error) ||
+		reject(&error, SNO_RANGE_HINT);
 }
 
 static void
