@@ -10,8 +10,6 @@
  */
 #include "postgres.h"
 
-#include "utils/timestamp.h"
-
 #include "settings.h"
 
 int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;

@@ -19,6 +19,7 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
+#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "functions/functions.h"

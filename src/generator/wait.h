@@ -9,7 +9,6 @@
 
 #include "utils/timestamp.h"
 
-#include "clocks.h"
 #include "state/shared.h"
 
 /* The wait of one ID; all zero before it begins. */
