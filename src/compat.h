@@ -17,7 +17,6 @@
 #include "replication/origin.h"
 #include "replication/slot.h"
 #include "storage/lock.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
@@ -127,22 +126,10 @@ sf_is_set_for_session(const char *name)
 #endif
 }
 
-/* Allocate the "extra" of a setting; NULL if memory is exhausted. */
-static inline void *
-sf_guc_malloc(size_t size)
-{
-#if PG_VERSION_NUM >= 160000
-	return guc_malloc(LOG, size);
-#else
-	return malloc(size);
-#endif
-}
-
 /*
  * Shared memory that one session makes and all others find by its name.  When it is made,
- * fill is called under a lock.  If fill raises an error, 19 calls it again in the next session; 17
- * and 18 might not, so there it must raise none.  Returns NULL before 17, which does not support
- * this.
+ * fill is called under a lock.  It must raise no error: 17 and 18 might not call it again in the
+ * next session.  Returns NULL before 17, which does not support this.
  */
 typedef void (*SfFill) (void *memory);
 
@@ -167,28 +154,6 @@ sf_named_segment(const char *name, size_t size, SfFill fill)
 	return GetNamedDSMSegment(name, size, fill, &found);
 #else
 	return NULL;
-#endif
-}
-
-/*
- * A new tranche of lightweight locks.  19 registers its name for all processes; before, each
- * process does that (sf_attach_tranche).  Raises an error in 19 if no tranche is left.
- */
-static inline int
-sf_new_tranche(const char *name)
-{
-#if PG_VERSION_NUM >= 190000
-	return LWLockNewTrancheId(name);
-#else
-	return LWLockNewTrancheId();
-#endif
-}
-
-static inline void
-sf_attach_tranche(int tranche, const char *name)
-{
-#if PG_VERSION_NUM < 190000
-	LWLockRegisterTranche(tranche, name);
 #endif
 }
 

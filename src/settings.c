@@ -10,8 +10,6 @@
  */
 #include "postgres.h"
 
-#include "utils/timestamp.h"
-
 #include "settings.h"
 
 int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;
@@ -26,32 +24,14 @@ char	   *sf_settings_registry;
 int			sf_settings_registry_lease;
 bool		sf_settings_registry_standby;
 const char *sf_settings_layout_text;
-const SfLayout *sf_settings_layout;
-const SfSequenceRange *sf_settings_sequence_range;
-const SfSequenceRange *sf_settings_sno_sequence_range;
-
-/* Within these last years of a layout, each start of the server warns of its end. */
-#define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
+SfLayout	sf_settings_layout;
+SfSequenceRange sf_settings_sequence_range;
+SfSequenceRange sf_settings_sno_sequence_range;
 
 bool
 sf_settings_has_registry(void)
 {
 	return sf_settings_registry[0] != '\0';
-}
-
-void
-sf_settings_warn_of_end(void)
-{
-	uint64		last_tick = sf_layout_last_tick(sf_settings_layout);
-	TimestampTz end = sf_layout_tick_start(sf_settings_layout, last_tick + 1);
-
-	if (GetCurrentTimestamp() < end - WARN_BEFORE_END)
-		return;
-	ereport(WARNING,
-			errmsg("the Snowflake layout \"%s\" reaches its last timestamp at %s",
-				   sf_settings_layout_text, timestamptz_to_str(end)),
-			errdetail("No ID can be issued in this layout after that time."),
-			errhint("Plan to change to a layout with a later epoch or more timestamp bits.  IDs of the two layouts can be equal, and do not sort by time."));
 }
 
 bool

@@ -31,17 +31,14 @@ extern char *sf_settings_registry;	/* connection string, empty for none */
 extern int	sf_settings_registry_lease; /* s; 0: see registry/worker.c */
 extern bool sf_settings_registry_standby;	/* a standby leases as well */
 
-/* The parsed values of snowflake.layout and of the sequence ranges.  Set by hooks (guc.c). */
-extern const SfLayout *sf_settings_layout;
+/* The parsed values of snowflake.layout and of the sequence ranges.  Set by hooks (snowflake.c). */
+extern SfLayout sf_settings_layout;
 extern const char *sf_settings_layout_text;
-extern const SfSequenceRange *sf_settings_sequence_range;
-extern const SfSequenceRange *sf_settings_sno_sequence_range;
+extern SfSequenceRange sf_settings_sequence_range;
+extern SfSequenceRange sf_settings_sno_sequence_range;
 
 /* Whether this server leases its machine ID from a registry; fixed when the server starts. */
 extern bool sf_settings_has_registry(void);
-
-/* Warn if the layout's timestamp bits will be used up within a few years. */
-extern void sf_settings_warn_of_end(void);
 
 /*
  * Whether settings are consistent: a machine ID (if set) and a sequence range must fit the bits of

@@ -1,26 +1,468 @@
 /*
  * snowflake.c
- *	  Initialization of the library, and its version.
+ *	  Initialization of the library, its settings with their hooks, and its version.
  *
  * README.md in this directory describes all parts and the order in which to read them.  To follow
  * one ID, begin with functions/nextval.c.  It calls generator/generator.c, which takes a batch
  * (core/batch.h) from the generator in shared memory (state/generator_state.h).
+ *
+ * A check hook sees one new value and the old values of all other settings.  So
+ * it can check only the value by itself, such as its syntax.  sf_settings_fit
+ * checks whether the values fit each other, when all of them are set.
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "fmgr.h"
+#include "libpq-fe.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/plancache.h"
+#include "utils/timestamp.h"
 
 #include "compat.h"
 #include "functions/functions.h"
-#include "guc.h"
-#include "state/postmaster_memory.h"
+#include "generator/generator.h"
 #include "pushdown/pushdown.h"
 #include "registry/worker.h"
+#include "settings.h"
+#include "state/postmaster_memory.h"
 #include "state/shared.h"
 
 SF_MODULE_MAGIC("snowflake", SF_VERSION);
+
+#define SNO_RANGE_HINT \
+	"Write the lowest and the highest of at least 4 sequence numbers, such as \"0-32767\", or leave it empty for all."
+#define RANGE_HINT \
+	"Write the lowest and the highest sequence number, such as \"0-2047\", or leave it empty for all."
+
+/* The texts of these settings, owned by PostgreSQL; the parsed values are in settings.c. */
+static char *layout_text;
+static char *sequence_range_text;
+static char *sno_sequence_range_text;
+
+/* Reject a text; for the check hooks. */
+static bool
+reject(const SfParseError *error, const char *hint)
+{
+	GUC_check_errdetail("At character %zu, %s.", error->position, error->message);
+	GUC_check_errhint("%s", hint);
+	return false;
+}
+
+static bool
+check_layout(char **newval, void **extra, GucSource source)
+{
+	SfLayout	parsed;
+	SfParseError error;
+
+	return sf_layout_parse(*newval, &parsed, &error) || reject(&error, SF_LAYOUT_HINT);
+}
+
+/*
+ * The text has been checked.  Plans can contain the layout (pushdown/replace.c), so they are made
+ * again if it changes.  It can change only as long as shared memory does not fix it.
+ */
+static void
+assign_layout(const char *newval, void *extra)
+{
+	SfLayout	before = sf_settings_layout;
+	SfParseError error;
+
+	(void) sf_layout_parse(newval, &sf_settings_layout, &error);
+	if (sf_settings_layout_text && !sf_layout_equal(&before, &sf_settings_layout))
+		ResetPlanCache();
+	sf_settings_layout_text = newval;
+}
+
+static bool
+check_sequence_range(char **newval, void **extra, GucSource source)
+{
+	SfSequenceRange parsed;
+	SfParseError error;
+
+	return sf_sequence_range_parse(*newval, &parsed, &error) || reject(&error, RANGE_HINT);
+}
+
+static void
+assign_sequence_range(const char *newval, void *extra)
+{
+	SfParseError error;
+
+	(void) sf_sequence_range_parse(newval, &sf_settings_sequence_range, &error);
+}
+
+static bool
+check_sno_sequence_range(char **newval, void **extra, GucSource source)
+{
+	SfSequenceRange parsed;
+	SfParseError error;
+
+	return sf_sno_sequence_range_parse(*newval, &parsed, &error) ||
+		reject(&error, SNO_RANGE_HINT);
+}
+
+static void
+assign_sno_sequence_range(const char *newval, void *extra)
+{
+	SfParseError error;
+
+	(void) sf_sno_sequence_range_parse(newval, &sf_settings_sno_sequence_range, &error);
+}
+
+static void
+assign_max_ahead(int newval, void *extra)
+{
+	if (sf_shared_publishes())
+		sf_shared_set_max_ahead(sf_shared(), newval);
+}
+
+static void
+assign_max_clock_step(int newval, void *extra)
+{
+	if (sf_shared_publishes())
+		pg_atomic_write_u32(&sf_shared()->max_clock_step, (uint32) newval);
+}
+
+static void
+assign_sequence_jitter(int newval, void *extra)
+{
+	if (sf_shared_publishes())
+		pg_atomic_write_u32(&sf_shared()->sequence_jitter, (uint32) newval);
+}
+
+static void
+report_malformed(const char *name, const char *value, const SfParseError *error,
+				 const char *hint)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("invalid value for parameter \"%s\": \"%s\"", name, value),
+			errdetail("At character %zu, %s.", error->position, error->message),
+			errhint("%s", hint));
+}
+
+/*
+ * PostgreSQL checks a value that was set before the library was loaded when the
+ * setting is defined.  If the value is malformed, PostgreSQL warns and uses the
+ * default.  These settings determine what an ID means, so a malformed value must
+ * be an error: with the default, IDs would be issued in another layout or range.
+ */
+static void
+check_configured(void)
+{
+	const char *value;
+	SfLayout	parsed_layout;
+	SfSequenceRange parsed_range;
+	SfParseError error;
+
+	/*
+	 * The value is empty if the session has set and reset it before the
+	 * library was loaded.  The default then applies.
+	 */
+	value = GetConfigOption("snowflake.layout", true, false);
+	if (value && (value[0] || process_shared_preload_libraries_in_progress) &&
+		!sf_layout_parse(value, &parsed_layout, &error))
+		report_malformed("snowflake.layout", value, &error, SF_LAYOUT_HINT);
+	value = GetConfigOption("snowflake.sequence_range", true, false);
+	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))
+		report_malformed("snowflake.sequence_range", value, &error, RANGE_HINT);
+	value = GetConfigOption("snowflake.sno_sequence_range", true, false);
+	if (value && !sf_sno_sequence_range_parse(value, &parsed_range, &error))
+		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
+}
+
+/*
+ * Without the preload, before PostgreSQL 17, there is no shared memory, and IDs are decoded by the
+ * setting of the session.  PostgreSQL would reject a value of the session with a warning, and use
+ * the built-in default, which can be another layout than that of the server.
+ */
+static void
+check_layout_of_session(void)
+{
+	if (sf_is_set_for_session("snowflake.layout"))
+		ereport(ERROR,
+				errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
+				errmsg("parameter \"%s\" cannot be set for a session", "snowflake.layout"),
+				errdetail("It was set by SET, an option of the connection, ALTER ROLE or ALTER DATABASE.  All sessions of a server must use the same layout."),
+				errhint("Remove that setting.  Set \"snowflake.layout\" in the configuration of the server."));
+}
+
+/*
+ * What libpq reports of a connection string that it cannot parse, without the newline at its end;
+ * otherwise NULL.
+ */
+static const char *
+conninfo_error(const char *conninfo)
+{
+	char	   *error = NULL;
+	PQconninfoOption *options = PQconninfoParse(conninfo, &error);
+	const char *text = error ? pchomp(error) : "out of memory";
+
+	free(error);
+	PQconninfoFree(options);
+	return options ? NULL : text;
+}
+
+static bool
+check_registry(char **newval, void **extra, GucSource source)
+{
+	const char *error = conninfo_error(*newval);
+
+	if (error)
+		GUC_check_errdetail("%s", error);
+	return error == NULL;
+}
+
+static void
+assign_registry(const char *newval, void *extra)
+{
+	if (sf_shared_publishes())
+		pg_atomic_write_u32(&sf_shared()->registry_is_set, newval[0] != '\0');
+}
+
+/*
+ * PostgreSQL would warn of a malformed string and continue without a registry.  The detail can
+ * contain a part of a password, so it is only written to the server's log and not sent to sessions.
+ */
+static void
+check_configured_registry(void)
+{
+	const char *value = GetConfigOption("snowflake.registry", true, false);
+	const char *error = value ? conninfo_error(value) : NULL;
+
+	if (error == NULL)
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
+			process_shared_preload_libraries_in_progress ?
+			errdetail("%s", error) : 0,
+			errhint("Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."));
+}
+
+/* Warn if this server continues with another partition than the configured one. */
+static void
+warn_of_partition(int configured)
+{
+	int			pinned = sf_machine_id_in_use(sf_shared(), SF_GENERATOR_SNO);
+
+	if (pinned != SF_MACHINE_ID_UNSET && configured != SF_MACHINE_ID_UNSET && configured != pinned)
+		ereport(WARNING,
+				errmsg("the new partition of type sno has no effect until the server is restarted"),
+				errdetail("The configured partition is %d.  IDs are still issued in partition %d, which was fixed by its first use.",
+						  configured, pinned),
+				errhint("Restart the server, or restore the previous value."));
+}
+
+/*
+ * At a reload the postmaster, or the settings worker, publishes the new number to all sessions.  It
+ * alone warns if the number does not fit or has no effect, so that the log has one warning.  The
+ * settings that the number must fit are fixed at that time.
+ */
+static void
+assign_machine_id(int newval, void *extra)
+{
+	int			pinned;
+
+	if (!sf_shared_publishes() || newval == sf_settings_machine_id)
+		return;
+	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
+	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
+		warn_of_partition(newval);
+	if (!sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
+						 newval, WARNING))
+		return;
+	pinned = sf_machine_id_in_use(sf_shared(), SF_GENERATOR_BIGINT);
+	if (pinned != SF_MACHINE_ID_UNSET && newval != pinned)
+		ereport(WARNING,
+				errmsg("the new value of \"%s\" has no effect until the server is restarted",
+					   "snowflake.machine_id"),
+				errdetail("The new value is %d.  IDs are still issued with machine ID %d, which was fixed by its first use.",
+						  newval, pinned),
+				errhint("Restart the server, or restore the previous value."));
+}
+
+/* Publishes and warns as assign_machine_id does. */
+static void
+assign_sno_partition(int newval, void *extra)
+{
+	if (!sf_shared_publishes() || newval == sf_settings_sno_partition)
+		return;
+	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) newval);
+	warn_of_partition(newval);
+}
+
+/*
+ * Raises invalid_parameter_value if the configuration file, or a SET that was run before the
+ * library was loaded, has a malformed layout, sequence range or connection string.  The server
+ * then does not start, or the library is not loaded.  Raises cant_change_runtime_param if a session
+ * would decode IDs in another layout than others.
+ */
+static void
+check_settings(void)
+{
+	check_configured();
+	check_configured_registry();
+	check_layout_of_session();
+}
+
+static void
+define_for_layout(GucContext fixed)
+{
+	DefineCustomStringVariable("snowflake.layout",
+							   "Sets the layout of the bits of Snowflake IDs.",
+							   "The name of a layout in the view snowflake_layouts, or a definition.",
+							   &layout_text,
+							   "twitter",
+							   fixed, 0,
+							   check_layout, assign_layout, NULL);
+	DefineCustomStringVariable("snowflake.sequence_range",
+							   "Sets the range of sequence numbers that this server uses, as min-max.",
+							   "An empty value allows all. Servers with ranges that do not overlap can share a machine ID.",
+							   &sequence_range_text,
+							   "",
+							   fixed, 0,
+							   check_sequence_range, assign_sequence_range, NULL);
+	DefineCustomStringVariable("snowflake.sno_sequence_range",
+							   "Sets the range of sequence numbers that this server uses in IDs of type sno, as min-max.",
+							   "An empty value allows all. Servers with ranges that do not overlap can share a partition.",
+							   &sno_sequence_range_text,
+							   "",
+							   fixed, 0,
+							   check_sno_sequence_range, assign_sno_sequence_range, NULL);
+}
+
+static void
+define_for_clock(void)
+{
+	DefineCustomIntVariable("snowflake.max_ahead",
+							"Sets the maximum time by which an ID can be ahead of the system clock.",
+							NULL,
+							&sf_max_ahead,
+							10, 0, 60 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, assign_max_ahead, NULL);
+	DefineCustomIntVariable("snowflake.max_wait",
+							"Sets the maximum time to wait for an ID.",
+							"A call waits for the clock, for a reservation that is written to disk, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
+							&sf_max_wait,
+							5000, -1, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("snowflake.max_clock_step",
+							"Sets the maximum forward jump of the clock that is accepted.",
+							"0 accepts any time of the clock.",
+							&sf_max_clock_step,
+							3600 * 1000, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, assign_max_clock_step, NULL);
+}
+
+static void
+define_others(void)
+{
+	DefineCustomIntVariable("snowflake.sequence_jitter",
+							"Sets the maximum of the random sequence number at which each tick starts.",
+							"A tick can have fewer IDs by this number.",
+							&sf_sequence_jitter,
+							0, 0, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_sequence_jitter, NULL);
+	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
+							 "Sets whether the planner turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
+							 NULL,
+							 &sf_enable_timestamp_pushdown,
+							 true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_for_registry(GucContext fixed)
+{
+	DefineCustomStringVariable("snowflake.registry",
+							   "Sets the connection string of the registry that leases machine IDs.",
+							   "If it is empty, there is no registry, and snowflake.machine_id is the machine ID of this server.",
+							   &sf_settings_registry,
+							   "",
+							   fixed, GUC_SUPERUSER_ONLY,
+							   check_registry, assign_registry, NULL);
+	DefineCustomIntVariable("snowflake.registry_lease",
+							"Sets the length of the lease of a machine ID.",
+							"If the registry is unreachable, IDs are issued until the lease ends. 0 is an hour, or, if snowflake.machine_id is set, a minute or four times snowflake.max_ahead, whichever is longer.",
+							&sf_settings_registry_lease,
+							0, 0, 24 * 3600,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomBoolVariable("snowflake.registry_standby",
+							 "Sets whether this server leases a machine ID while it is a standby.",
+							 "With a lease, it can issue IDs after its promotion even if the registry is unreachable.",
+							 &sf_settings_registry_standby,
+							 false,
+							 fixed, 0,
+							 NULL, NULL, NULL);
+}
+
+/* Must be called after all other settings are defined, because these hooks use them. */
+static void
+define_for_machine(void)
+{
+	DefineCustomIntVariable("snowflake.sno_partition",
+							"Sets the partition of IDs of type sno, which must be different on each server.",
+							"-1 uses snowflake.machine_id. The first use fixes the partition until the server is restarted.",
+							&sf_settings_sno_partition,
+							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, PG_UINT16_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_sno_partition, NULL);
+	DefineCustomIntVariable("snowflake.machine_id",
+							"Sets the machine ID of this server, which must be different on each server.",
+							"-1 means that it is not set. The first use fixes the machine ID until the server is restarted.",
+							&sf_settings_machine_id,
+							SF_MACHINE_ID_UNSET, SF_MACHINE_ID_UNSET, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, assign_machine_id, NULL);
+}
+
+/* Within these last years of a layout, each start of the server warns of its end. */
+#define WARN_BEFORE_END		(5 * INT64CONST(365) * USECS_PER_DAY)
+
+static void
+warn_of_end(void)
+{
+	uint64		last_tick = sf_layout_last_tick(&sf_settings_layout);
+	TimestampTz end = sf_layout_tick_start(&sf_settings_layout, last_tick + 1);
+
+	if (GetCurrentTimestamp() < end - WARN_BEFORE_END)
+		return;
+	ereport(WARNING,
+			errmsg("the Snowflake layout \"%s\" reaches its last timestamp at %s",
+				   sf_settings_layout_text, timestamptz_to_str(end)),
+			errdetail("No ID can be issued in this layout after that time."),
+			errhint("Plan to change to a layout with a later epoch or more timestamp bits.  IDs of the two layouts can be equal, and do not sort by time."));
+}
+
+/* Define the settings.  At the start of the server, warns if they are inconsistent. */
+static void
+define_settings(void)
+{
+	GucContext	fixed = process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP;
+
+	define_for_layout(fixed);
+	define_for_clock();
+	define_others();
+	define_for_registry(fixed);
+	define_for_machine();
+	if (process_shared_preload_libraries_in_progress)
+	{
+		sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
+						sf_settings_machine_id, WARNING);
+		warn_of_end();
+	}
+	MarkGUCPrefixReserved("snowflake");
+}
 
 /* PostgreSQL calls this function when it has loaded the library. */
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
@@ -33,9 +475,9 @@ extern PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
-	sf_guc_check();
+	check_settings();
 	sf_postmaster_memory_init();
-	sf_guc_init();
+	define_settings();
 	sf_registry_worker_init();
 	sf_shared_init();
 	sf_pushdown_init();

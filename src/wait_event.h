@@ -7,6 +7,8 @@
 
 #include "postgres.h"
 
+#include "compat.h"
+
 typedef enum SfWaitEvent
 {
 	SF_WAIT_CLOCK,				/* a session waits for the clock */
@@ -25,6 +27,24 @@ typedef enum SfWaitEvent
 } SfWaitEvent;
 
 /* PostgreSQL's number of an event.  Before 17 all extensions have the same number. */
-extern uint32 sf_wait_event(SfWaitEvent event);
+static inline uint32
+sf_wait_event(SfWaitEvent event)
+{
+	static const char *const names[] = {
+		[SF_WAIT_CLOCK] = "SnowflakeClock",
+		[SF_WAIT_RESERVATION] = "SnowflakeReservation",
+		[SF_WAIT_HORIZON] = "SnowflakeHorizon",
+		[SF_WAIT_LEASE] = "SnowflakeLease",
+		[SF_WAIT_REGISTRY] = "SnowflakeRegistry",
+		[SF_WAIT_REGISTRY_WORKER] = "SnowflakeRegistryWorker",
+		[SF_WAIT_SETTINGS] = "SnowflakeSettings",
+		[SF_WAIT_SETTINGS_WORKER] = "SnowflakeSettingsWorker",
+	};
+	static uint32 numbers[lengthof(names)] = {0};
+
+	if (numbers[event] == 0)
+		numbers[event] = sf_named_wait_event(names[event]);
+	return numbers[event];
+}
 
 #endif							/* SF_WAIT_EVENT_H */

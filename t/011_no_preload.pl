@@ -77,45 +77,6 @@ is($server->safe_psql('postgres', "SELECT snowflake_machine_id($first, 'discord'
 isnt($server->safe_psql('postgres', "SELECT snowflake_sequence($first), count(DISTINCT snowflake_sequence(i)) > 1 FROM (SELECT snowflake_nextval() FROM generate_series(1, 1000)) n (i)"),
 	'7|f', 'nor is the sequence range that of the session');
 
-# In 19 the tranche of the locks can be refused while the memory is made, under a lock: that session
-# has an error, and the next one tries again.
-SKIP:
-{
-	skip 'before 19 nothing can fail there', 8 if major_version($server) < 19;
-
-	my $source = "$scratch/tranches.c";
-	my $library = "$scratch/tranches.so";
-	append_to_file($source, <<'C');
-#include "postgres.h"
-#include "fmgr.h"
-#include "storage/lwlock.h"
-
-PG_MODULE_MAGIC;
-PG_FUNCTION_INFO_V1(use_up_tranches);
-
-Datum
-use_up_tranches(PG_FUNCTION_ARGS)
-{
-	for (;;)
-		LWLockNewTrancheId("used up");
-}
-C
-	chomp(my $include = `pg_config --includedir-server`);
-	system_or_bail('cc', '-shared', '-fPIC', "-I$include", '-o', $library, $source);
-	$server->restart;
-	$server->safe_psql('postgres', "CREATE FUNCTION use_up_tranches() RETURNS void LANGUAGE C AS '$library'");
-	my $none_left = qr/maximum number of tranches already registered/;
-	fails_with($server, 'SELECT use_up_tranches()', 'XX000', $none_left);
-	fails_with($server, $nextval, 'XX000', $none_left) for 1 .. 2;
-	my $session = $server->background_psql('postgres', on_error_stop => 0);
-	unlike($session->query($nextval), qr/\d/, 'nor in another session') for 1 .. 2;
-	$session->quit;
-	is($server->safe_psql('postgres', "SELECT size IS NULL FROM pg_dsm_registry_allocations WHERE name = 'snowflake'"), 't', 'the server shows that the memory was not made');
-	$server->restart;
-	is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '8', 'with tranches left, it is made');
-	is($server->safe_psql('postgres', "SELECT size > 0 FROM pg_dsm_registry_allocations WHERE name = 'snowflake'"), 't', 'which the server shows');
-}
-
 # A registry needs the preload.
 $server->append_conf('postgresql.conf', "snowflake.registry = 'host=nowhere'");
 $server->reload;

@@ -127,21 +127,12 @@ sf_instant_format(SfInstant instant, char *buffer)
 static bool
 find_unit(const char *name, size_t length, int *power)
 {
-	static const struct
-	{
-		const char *name;
-		int			power;
-	}			units[] = {
-		{"ns", -3},
-		{"us", 0},
-		{"ms", 3},
-		{"s", 6},
-	};
+	static const char *const names[] = {"ns", "us", "ms", "s"};
 
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+	for (int i = 0; i < 4; i++)
 	{
-		*power = units[i].power;
-		if (strlen(units[i].name) == length && memcmp(units[i].name, name, length) == 0)
+		*power = 3 * i - 3;
+		if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
 			return true;
 	}
 	return false;

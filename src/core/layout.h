@@ -1,6 +1,6 @@
 /*
  * layout.h
- *	  Layouts of Snowflake IDs: presets, text form, ticks and boundaries.
+ *	  Layouts of Snowflake IDs: presets, text form, ticks, boundaries, and the form on disk.
  *
  * A Snowflake ID is a number of at most 63 bits, never negative.  It has three
  * fields.  The timestamp, a count of ticks since the layout's epoch, is in the
@@ -174,5 +174,24 @@ extern int64_t sf_layout_boundary(const SfLayout *layout, SfInstant instant);
  * least as long as all ticks of the layout.
  */
 extern bool sf_layout_width(const SfLayout *layout, int64_t duration, int64_t *width);
+
+/* A layout as two numbers, for the durable state of a server.  Neither is ever 0. */
+typedef struct SfPackedLayout
+{
+	uint64_t	epoch;			/* microseconds since 0001-01-01, plus 1 */
+
+	/*
+	 * From the top: a checksum of 27 bits, the length of a tick less 1 (20
+	 * bits), the widths of timestamp (6), machine ID (5) and sequence (5),
+	 * and whether the machine ID is above the sequence (1).
+	 */
+	uint64_t	fields;
+} SfPackedLayout;
+
+/* Equal layouts have equal numbers. */
+extern SfPackedLayout sf_layout_pack(const SfLayout *layout);
+
+/* Returns false, and leaves *layout undefined, if the numbers are not those of a layout. */
+extern bool sf_layout_unpack(SfPackedLayout packed, SfLayout *layout);
 
 #endif							/* SF_LAYOUT_H */

@@ -15,8 +15,8 @@
 
 #include "compat.h"
 #include "core/instant.h"
-#include "generator/clock.h"
-#include "generator/durable_error.h"
+#include "generator/generator.h"
+#include "generator/error.h"
 #include "generator/wait.h"
 #include "core/reserved_time.h"
 #include "state/change.h"
@@ -285,7 +285,7 @@ snowflake_create_state(PG_FUNCTION_ARGS)
 	sf_durable_take_slots();
 	if (!PG_GETARG_BOOL(0))
 		PG_RETURN_VOID();
-	if (sf_durable_layout_read(&recorded) == SF_LAYOUT_LOST)
+	if (sf_durable_layout_read(&recorded) == SF_OPENING_LOST)
 	{
 		sf_durable_layout_write(sf_layout_in_force());
 		ereport(LOG,

@@ -28,7 +28,7 @@
 
 #include "functions/arguments.h"
 #include "generator/generator.h"
-#include "generator/lease_error.h"
+#include "generator/error.h"
 #include "state/horizon.h"
 #include "state/shared.h"
 

@@ -12,8 +12,7 @@
 
 #include "core/hot.h"
 #include "generator/generator.h"
-#include "generator/lease_error.h"
-#include "generator/machine_id.h"
+#include "generator/error.h"
 #include "functions/arguments.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"

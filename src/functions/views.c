@@ -21,9 +21,7 @@
 
 #include "functions/arguments.h"
 #include "generator/generator.h"
-#include "generator/machine_id.h"
 #include "settings.h"
-#include "state/counters.h"
 #include "state/horizon.h"
 #include "state/shared.h"
 
@@ -227,7 +225,8 @@ put_holder(FunctionCallInfo fcinfo, const SfHorizonHolder *holder)
 
 	add(&row, ObjectIdGetDatum(holder->database));
 	add_if(&row, holder->pid != 0, Int32GetDatum(holder->pid));
-	add_if(&row, TransactionIdIsValid(holder->xid), TransactionIdGetDatum(holder->xid));
+	add_if(&row, FullTransactionIdIsValid(holder->xid),
+		   TransactionIdGetDatum(XidFromFullTransactionId(holder->xid)));
 	add_if(&row, visible, Int64GetDatum(holder->first));
 	add_if(&row, visible && holder->since != 0, TimestampTzGetDatum(holder->since));
 	put(fcinfo, &row);

@@ -35,8 +35,7 @@
 #include "clocks.h"
 #include "core/hot.h"
 #include "core/instant.h"
-#include "generator/clock.h"
-#include "log_limit.h"
+#include "generator/generator.h"
 #include "state/shared.h"
 
 /* The least increase of the difference that is written to shared memory. */

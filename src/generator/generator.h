@@ -54,4 +54,43 @@ extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
  */
 extern bool sf_admit_id(SfShared *shared, int64 id, int64 *horizon);
 
+/*
+ * The machine ID (machine_id.c)
+ */
+
+/*
+ * The number of this server in the IDs of a generator: the machine ID, 0 if the layout has no bits
+ * for one; or the partition of IDs of type sno, which is snowflake.sno_partition or, if that is not
+ * set, the machine ID.  The first call in a run of the server fixes the number until the server is
+ * restarted.  With a registry it is the number of the lease, SF_MACHINE_ID_NOT_PINNED before the
+ * first lease, and it changes only together with the generator's generation.
+ *
+ * Raises object_not_in_prerequisite_state when snowflake.machine_id (for sno: and
+ * snowflake.sno_partition) is not set, invalid_parameter_value when the settings are inconsistent.
+ */
+extern uint32 sf_machine_id(SfShared *shared, SfGeneratorKind kind);
+
+/* The number that is in use, or SF_MACHINE_ID_UNSET if it is not fixed yet. */
+extern int	sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind);
+
+/* The value of snowflake.machine_id, or SF_MACHINE_ID_UNSET. */
+extern int	sf_configured_machine_id(SfShared *shared);
+
+/*
+ * The clock (clock.c)
+ */
+
+/*
+ * Check the wall clock, whose reading is now.  A step back is counted and
+ * logged; no other action is needed, since the generator never moves backward
+ * by itself.
+ *
+ * Raises object_not_in_prerequisite_state when it has jumped forward by more
+ * than snowflake.max_clock_step since it was last accepted.
+ */
+extern void sf_clock_check(SfGenerator *generator, TimestampTz now);
+
+/* Accept the current wall clock.  Returns how far it had jumped, in us. */
+extern int64 sf_clock_accept(SfShared *shared);
+
 #endif							/* SF_GENERATOR_H */

@@ -16,7 +16,7 @@
 
 #include "core/hot.h"
 #include "state/postmaster_memory.h"
-#include "generator/machine_id.h"
+#include "generator/generator.h"
 #include "settings.h"
 
 int
@@ -37,25 +37,6 @@ static int
 partition_setting(SfShared *shared)
 {
 	return (int) pg_atomic_read_u32(&shared->configured_sno_partition);
-}
-
-/*
- * The postmaster publishes a new value before sessions see it.  The settings worker, without the
- * preload, can see a reload after a session, which would then fix an earlier number.  A value of
- * this session that is not the default is that of a configuration, earlier or later.
- */
-static void
-await_reload(SfShared *shared)
-{
-	if (shared->preloaded)
-		return;
-	if (sf_settings_machine_id != SF_MACHINE_ID_UNSET)
-		sf_settings_worker_await_value(&shared->settings_worker, &shared->configured_machine_id,
-									   sf_settings_machine_id);
-	if (sf_settings_sno_partition != SF_MACHINE_ID_UNSET)
-		sf_settings_worker_await_value(&shared->settings_worker,
-									   &shared->configured_sno_partition,
-									   sf_settings_sno_partition);
 }
 
 static void
@@ -93,7 +74,7 @@ bigint_machine_id(SfShared *shared)
 	int			configured;
 
 	if (generator->layout.machine_bits > 0)
-		await_reload(shared);
+		sf_settings_worker_await_reload(shared);
 	configured = sf_configured_machine_id(shared);
 	sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 					configured, ERROR);
@@ -158,7 +139,7 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 static uint32
 sno_partition(SfShared *shared)
 {
-	await_reload(shared);
+	sf_settings_worker_await_reload(shared);
 	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared));
 }
 

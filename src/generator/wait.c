@@ -2,9 +2,9 @@
  * wait.c
  *	  Waits for the clock, for a reservation, and for the registry.
  *
- * The length of a wait is measured by a stopwatch (clocks.h).  The wait ends at an instant of the
- * wall clock, which may be set meanwhile.  So a wait is divided into slices, and the caller reads
- * the clock between them.
+ * The length of a wait is measured by the boot clock (clocks.h).  The wait ends at an instant of
+ * the wall clock, which may be set meanwhile.  So a wait is divided into slices, and the caller
+ * reads the clock between them.
  *
  * A slice of a millisecond and more is a latch wait, which ends at once when
  * the backend is interrupted.  Latches count in milliseconds, so for a remaining time below a
@@ -50,7 +50,7 @@
 #include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
-#include "generator/lease_error.h"
+#include "generator/error.h"
 #include "generator/wait.h"
 #include "wait_event.h"
 
@@ -77,12 +77,6 @@ max_wait_text(void)
 	return duration_text((int64) sf_max_wait * 1000);
 }
 
-static const char *
-floor_function(const SfGenerator *generator)
-{
-	return generator->kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor";
-}
-
 /* The floor that an administrator has set, if it is what callers wait for; 0 if it is not. */
 static TimestampTz
 future_floor(SfGenerator *generator)
@@ -101,7 +95,8 @@ detail_too_long(SfGenerator *generator, int64 missing)
 
 	if (floor != 0)
 		return errdetail("The next ID can be issued in %s.  The floor was set to %s by %s(), and the time of an ID can be at most %s ahead of the system clock.",
-						 wait, timestamptz_to_str(floor), floor_function(generator), ahead);
+						 wait, timestamptz_to_str(floor), sf_floor_function(generator->kind),
+						 ahead);
 	return errdetail("The next ID can be issued in %s.  The time of an ID can be at most %s ahead of the system clock.",
 					 wait, ahead);
 }
@@ -109,7 +104,7 @@ detail_too_long(SfGenerator *generator, int64 missing)
 static int
 hint_too_long(SfGenerator *generator, int64 missing)
 {
-	const char *function = floor_function(generator);
+	const char *function = sf_floor_function(generator->kind);
 
 	if (future_floor(generator) != 0)
 		return errhint("Wait until then, or use %s() with an earlier time.  If IDs with later times than that exist, the same IDs are issued again.",
@@ -154,12 +149,13 @@ sf_wait_begin(SfWait *wait)
 	if (wait->begun)
 		return;
 	wait->begun = true;
-	wait->since = sf_start_stopwatch();
+	wait->since = sf_time_since_boot();
 }
 
 static void
-count(SfGenerator *generator, SfWait *wait)
+begin_and_count(SfGenerator *generator, SfWait *wait)
 {
+	sf_wait_begin(wait);
 	if (!wait->counted)
 		sf_counter_add(&generator->stats, SF_COUNTER_WAITS, 1);
 	wait->counted = true;
@@ -171,16 +167,16 @@ left(const SfWait *wait)
 {
 	if (sf_max_wait < 0)
 		return PG_INT64_MAX;
-	return (int64) sf_max_wait * 1000 - sf_stopwatch(wait->since);
+	return (int64) sf_max_wait * 1000 - sf_time_since(wait->since);
 }
 
 static void
 sleep_and_count(SfGenerator *generator, int64 remaining, SfWaitEvent event)
 {
-	SfStopwatch before = sf_start_stopwatch();
+	int64		before = sf_time_since_boot();
 
 	sleep_slice(remaining, sf_wait_event(event));
-	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_stopwatch(before));
+	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_time_since(before));
 }
 
 /*
@@ -231,8 +227,7 @@ sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
 
 	if (missing <= 0)
 		return;
-	sf_wait_begin(wait);
-	count(generator, wait);
+	begin_and_count(generator, wait);
 	if (left(wait) <= 0)
 		report_too_long(generator, missing);
 	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE * INT64CONST(1000));
@@ -259,9 +254,9 @@ sf_back_off(uint32 failed)
 {
 	int64		time = (int64) pg_prng_uint64_range(&pg_global_prng_state, 0,
 													sf_batch_longest_backoff(failed));
-	SfStopwatch begin = sf_start_stopwatch();
+	int64		begin = sf_time_since_boot();
 
-	while (sf_stopwatch(begin) < time)
+	while (sf_time_since(begin) < time)
 		SPIN_DELAY();
 }
 
@@ -297,17 +292,15 @@ sf_wait_limit(SfGenerator *generator, const SfWait *wait)
 void
 sf_wait_for_writer(SfGenerator *generator, SfWait *wait)
 {
-	SfStopwatch before = sf_start_stopwatch();
-
+	int64		before = sf_time_since_boot();
 	int64		remaining;
 
-	sf_wait_begin(wait);
-	count(generator, wait);
-	remaining = Max(left(wait), SHORT_WRITE - sf_stopwatch(wait->since));
+	begin_and_count(generator, wait);
+	remaining = Max(left(wait), SHORT_WRITE - sf_time_since(wait->since));
 	if (remaining <= 0)
 		report_slow(generator);
 	sf_lock_await(&generator->lock, remaining);
-	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_stopwatch(before));
+	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_time_since(before));
 }
 
 void
@@ -322,8 +315,7 @@ sf_wait_and_lock(SfGenerator *generator)
 void
 sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
-	sf_wait_begin(wait);
-	count(generator, wait);
+	begin_and_count(generator, wait);
 	if (!sf_lease_hurry(&shared->registry) || left(wait) <= 0)
 		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
 	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_LEASE);

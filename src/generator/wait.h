@@ -9,7 +9,6 @@
 
 #include "utils/timestamp.h"
 
-#include "clocks.h"
 #include "state/shared.h"
 
 /* The wait of one ID; all zero before it begins. */
@@ -18,7 +17,7 @@ typedef struct SfWait
 	bool		begun;
 	bool		counted;		/* in the statistics */
 	bool		slept;			/* for the clock */
-	SfStopwatch since;
+	int64		since;
 	TimestampTz yield_until;	/* the value that this wait has set; 0 if none */
 } SfWait;
 

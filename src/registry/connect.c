@@ -92,7 +92,7 @@ sf_connection_limit(SfConnection *connection, int64 timeout)
 {
 	if (connection->leaving)
 		return;
-	connection->since = sf_start_stopwatch();
+	connection->since = sf_time_since_boot();
 	connection->timeout = timeout;
 }
 
@@ -128,7 +128,7 @@ sf_connection_wait(SfConnection *connection, int event)
 
 	while (!(occurred & event))
 	{
-		int64		left = connection->timeout - sf_stopwatch(connection->since) / 1000;
+		int64		left = connection->timeout - sf_time_since(connection->since) / 1000;
 
 		if (left <= 0 || (ShutdownRequestPending && !connection->leaving))
 			return false;

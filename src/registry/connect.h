@@ -17,7 +17,7 @@ typedef struct SfConnection
 	SfAnswer   *answer;			/* of all calls */
 	int64		connect_timeout;	/* ms, for each address */
 	bool		leaving;		/* opened after the process was told to exit */
-	SfStopwatch since;			/* of the timeout */
+	int64		since;			/* of the timeout */
 	int64		timeout;		/* ms */
 	int64		received;		/* bytes; see sf_connection_wait */
 } SfConnection;

@@ -46,8 +46,8 @@
 #include "core/attempt.h"
 #include "state/change.h"
 #include "state/postmaster_memory.h"
-#include "generator/lease_error.h"
-#include "generator/machine_id.h"
+#include "generator/error.h"
+#include "generator/generator.h"
 #include "registry/worker.h"
 #include "registry/client.h"
 #include "settings.h"
@@ -72,7 +72,7 @@ static int64 last_delay;		/* ms from the last attempt to the next one,
 								 * not fail */
 static int64 last_wait;			/* the same, with the draw */
 static uint32 draw;				/* random number of the last attempt */
-static SfStopwatch last_attempt;
+static int64 last_attempt;
 static bool reached;			/* the last attempt had a connection */
 static char holder[256];
 static bool in_recovery;		/* as far as this process has noticed */
@@ -136,8 +136,8 @@ waits_for_promotion(SfShared *shared)
 }
 
 /*
- * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by
- * the stopwatch or by the wall clock, which can have been set; or earlier, by a time that is drawn.
+ * Milliseconds until the next attempt is due.  It is due when half of the lease is over, by the
+ * boot clock or by the wall clock, which can have been set; or earlier, by a time that is drawn.
  * By the wall clock it is due earlier by max_ahead, because IDs can be ahead of that clock.
  * Attempts follow each other at SF_LEAST_INTERVAL at least.
  */
@@ -147,7 +147,7 @@ time_to_attempt(SfShared *shared)
 	SfRegistry	registry = sf_lease_state(&shared->registry);
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
 	int64		ahead = Min(sf_max_ahead, half / 2);
-	int64		elapsed = sf_stopwatch(last_attempt) / 1000;
+	int64		elapsed = sf_time_since(last_attempt) / 1000;
 	int64		left = (registry.lease.until - GetCurrentTimestamp()) / 1000;
 	int64		wait;			/* from the last attempt on */
 
@@ -383,7 +383,7 @@ attempt_lease(SfShared *shared)
 					   "\"snowflake.machine_id\" or \"snowflake.sequence_range\" of this server does not fit its layout");
 	else
 		ask_registry(&claim, &answer);
-	last_attempt = sf_start_stopwatch();
+	last_attempt = sf_time_since_boot();
 	draw = pg_prng_uint32(&pg_global_prng_state);
 	if (!ShutdownRequestPending)
 		apply_answer(shared, &claim.held, &answer);
@@ -433,9 +433,9 @@ release_lease(SfShared *shared)
 static void
 set_worker(SfShared *shared, Latch *latch)
 {
-	LWLockAcquire(&shared->registry.lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&shared->registry.lock);
 	shared->registry.worker = latch;
-	LWLockRelease(&shared->registry.lock);
+	sf_lock_release(&shared->registry.lock);
 }
 
 static void

@@ -43,6 +43,13 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "replication/walsender.h"
+#include "storage/fd.h"
+#include "storage/pmsignal.h"
+#include "utils/pidfile.h"
+
 #include "core/batch.h"
 #include "core/reserved_time.h"
 #include "state/change.h"
@@ -50,6 +57,7 @@
 #include "state/horizon.h"
 #include "state/postmaster_memory.h"
 #include "state/reservation.h"
+#include "state/shared.h"
 
 /*
  * Moving forward and backward
@@ -73,7 +81,7 @@ move_forward(SfGenerator *generator, SfInstant instant, uint64 position)
 
 	wall_safe = Max(wall_safe, before);
 	sf_durable_state_write(generator, Max(instant, reserved), wall_safe,
-						   pg_atomic_read_u32(&generator->drifts), true);
+						   pg_atomic_read_u32(&generator->drifts));
 	reserved_until = sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	sf_generator_move_cursor(generator, position, false);
@@ -95,7 +103,7 @@ move_backward(SfGenerator *generator, SfInstant instant, uint64 position, int64 
 		sf_reservation_length(&generator->layout))
 		return false;
 	sf_durable_state_write(generator, instant, wall_safe,
-						   pg_atomic_read_u32(&generator->drifts), true);
+						   pg_atomic_read_u32(&generator->drifts));
 	(void) sf_stop_issuing(generator);
 	pg_atomic_write_u64(&generator->wall_safe, wall_safe);
 	if (generator->kind == SF_GENERATOR_BIGINT)
@@ -128,7 +136,7 @@ move_unopened(SfGenerator *generator, SfInstant instant, uint64 position, int64 
 	}
 	else
 		state.wall_safe = Max(state.wall_safe, before);
-	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, true);
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts);
 }
 
 /* Record the layout if none is.  The lock is held.  Returns false if another one is recorded. */
@@ -172,7 +180,7 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, SfFloorEffects *effec
 bool
 sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
 {
-	*recorded = sf_durable_layout_read(before) == SF_LAYOUT_RECORDED;
+	*recorded = sf_durable_layout_read(before) == SF_OPENING_DONE;
 	if (sf_check_layout(&generator->layout) == SF_OPENING_DONE)
 		return false;
 	sf_durable_layout_write(&generator->layout);
@@ -241,7 +249,7 @@ change_phase_locked(SfGenerator *generator, uint64 seen)
 	reserved = pg_atomic_read_u64(&generator->reserved_until);
 	issuable = Max(issuable, reserved);
 	sf_durable_state_write(generator, sf_generator_time(generator, reserved_until),
-						   sf_position_tick(layout, issuable - 1), drifts, true);
+						   sf_position_tick(layout, issuable - 1), drifts);
 	(void) sf_stop_issuing(generator);
 	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, sf_cursor(phase, position)))
 		;
@@ -333,7 +341,13 @@ sf_change_close(SfGenerator *generator)
 }
 
 /*
- * The end of a session
+ * The end of a session that has issued IDs
+ *
+ * When the server is stopped in mode fast, its sessions are terminated, and return the time that is
+ * reserved and not used, so that the server does not wait for it after its next start.  No other
+ * end of a session does that, because it costs a flush of WAL, and because a server without room
+ * for WAL would crash.  A session cannot tell why it was terminated, but the postmaster writes into
+ * its PID file that the server is being stopped, before it signals any process.
  */
 
 /*
@@ -366,16 +380,49 @@ return_locked(SfGenerator *generator)
 	end = sf_position_next_tick(layout, sf_generator_position(generator) - 1);
 	sf_durable_state_write(generator, sf_generator_time(generator, end),
 						   pg_atomic_read_u64(&generator->wall_safe),
-						   pg_atomic_read_u32(&generator->drifts), true);
+						   pg_atomic_read_u32(&generator->drifts));
 	sf_resume_issuing(generator, end);
 }
 
-void
-sf_change_return(SfGenerator *generator)
+/* Whether the PID file, in the data directory, says so; false if it cannot be read. */
+static bool
+server_is_stopping(void)
 {
-	if (!sf_lock_try(&generator->lock))
+	FILE	   *file = AllocateFile("postmaster.pid", "r");
+	char		line[MAXPGPATH];
+	bool		stopping = false;
+
+	if (file == NULL)
+		return false;
+	for (int i = 1; i <= LOCK_FILE_LINE_PM_STATUS && fgets(line, sizeof(line), file); i++)
+		stopping = i == LOCK_FILE_LINE_PM_STATUS &&
+			strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
+	FreeFile(file);
+	return stopping;
+}
+
+/*
+ * The session can be in the middle of anything, so its transaction is ended first.  A walsender can
+ * end after the checkpoint of the stop, when no WAL may be written.  Without a postmaster nothing
+ * ends a wait for a process that was killed.
+ */
+void
+sf_session_end(int code, Datum argument)
+{
+	SfShared   *shared = sf_shared();
+
+	if (code == 0 || shared == NULL || am_walsender || !PostmasterIsAlive() ||
+		!server_is_stopping())
 		return;
-	if (sf_generator_is_open(generator))
-		return_locked(generator);
-	sf_lock_release(&generator->lock);
+	AbortOutOfAnyTransaction();
+	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+	{
+		SfGenerator *generator = &shared->generators[kind];
+
+		if (!sf_lock_try(&generator->lock))
+			continue;
+		if (sf_generator_is_open(generator))
+			return_locked(generator);
+		sf_lock_release(&generator->lock);
+	}
 }

@@ -76,9 +76,10 @@ extern void sf_extend_lease(SfGenerator *generator, SfInstant until);
 extern SfInstant sf_change_close(SfGenerator *generator);
 
 /*
- * Return what is reserved and not used, so that the server does not wait for it after its next
- * start.  Does nothing if another process holds the lock.
+ * A callback for before_shmem_exit: returns what is reserved and not used if the server is being
+ * stopped, so that it does not wait for that after its next start.  A generator whose lock another
+ * process holds is left as it is.
  */
-extern void sf_change_return(SfGenerator *generator);
+extern void sf_session_end(int code, Datum argument);
 
 #endif							/* SF_CHANGE_H */

@@ -140,13 +140,13 @@ sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush, int
 
 void
 sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
-					   uint64 wall_safe, uint32 drifts, bool lower)
+					   uint64 wall_safe, uint32 drifts)
 {
-	SfStopwatch before = sf_start_stopwatch();
+	int64		before = sf_time_since_boot();
 	int64		taken;
 
-	XLogFlush(sf_durable_state_log(generator, reserved_until, wall_safe, drifts, lower));
-	taken = sf_stopwatch(before);
+	XLogFlush(sf_durable_state_log(generator, reserved_until, wall_safe, drifts, true));
+	taken = sf_time_since(before);
 	sf_durable_state_note_time(generator, taken, taken, taken);
 }
 
@@ -165,7 +165,7 @@ sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant)
  * The layout of IDs of type bigint
  */
 
-SfRecordedLayout
+SfOpening
 sf_durable_layout_read(SfLayout *layout)
 {
 	SfPackedLayout packed = {
@@ -174,8 +174,8 @@ sf_durable_layout_read(SfLayout *layout)
 	};
 
 	if (packed.fields == 0)
-		return SF_LAYOUT_LOST;
-	return sf_layout_unpack(packed, layout) ? SF_LAYOUT_RECORDED : SF_LAYOUT_INVALID;
+		return SF_OPENING_LOST;
+	return sf_layout_unpack(packed, layout) ? SF_OPENING_DONE : SF_OPENING_INVALID;
 }
 
 void

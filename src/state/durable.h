@@ -12,7 +12,6 @@
 
 #include "access/xlogdefs.h"
 
-#include "core/layout_pack.h"
 #include "state/generator_state.h"
 
 /* The numbers; their values are those of the origins.  A number that was never written is 0. */
@@ -54,17 +53,17 @@ extern bool sf_durable_state_read(const SfGenerator *generator, SfDurableState *
 
 /*
  * Write a state to WAL: the instant up to which IDs may be issued, and, for a generator with
- * phases, the last tick of the other phase and the number of changes of the phase.  A state below
- * the present one is written only if lower is true.  The lock is held.  Raises the errors of
- * sf_durable_raise.
+ * phases, the last tick of the other phase and the number of changes of the phase.  The lock is
+ * held.  Raises the errors of sf_durable_raise.
  *
- * sf_durable_state_log returns the end of the record, which is not flushed, and
- * sf_durable_state_write returns when it is on disk.
+ * sf_durable_state_log returns the end of the record, which is not flushed; a state below the
+ * present one is written only if lower is true.  sf_durable_state_write writes any state, and
+ * returns when it is on disk.
  */
 extern XLogRecPtr sf_durable_state_log(SfGenerator *generator, SfInstant reserved_until,
 									   uint64 wall_safe, uint32 drifts, bool lower);
 extern void sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
-								   uint64 wall_safe, uint32 drifts, bool lower);
+								   uint64 wall_safe, uint32 drifts);
 
 /*
  * Note that a state is on disk.  The times are in microseconds: for how long it was seen not to be;
@@ -80,14 +79,20 @@ extern void sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant);
  * The layout of IDs of type bigint
  */
 
-typedef enum SfRecordedLayout
+/* The result of opening a generator, or of a part of it. */
+typedef enum SfOpening
 {
-	SF_LAYOUT_RECORDED,
-	SF_LAYOUT_LOST,				/* never written, or lost */
-	SF_LAYOUT_INVALID,			/* the numbers are not those of a layout */
-} SfRecordedLayout;
+	SF_OPENING_DONE,			/* now or before */
+	SF_OPENING_BUSY,			/* another process holds the lock */
+	SF_OPENING_LOST,			/* the durable state or the layout was never
+								 * written, or is lost */
+	SF_OPENING_INVALID,			/* the recorded numbers are not those of a
+								 * layout */
+	SF_OPENING_OTHER_LAYOUT,	/* another layout is recorded */
+} SfOpening;
 
-extern SfRecordedLayout sf_durable_layout_read(SfLayout *layout);
+/* The recorded layout.  Returns SF_OPENING_DONE, SF_OPENING_LOST or SF_OPENING_INVALID. */
+extern SfOpening sf_durable_layout_read(SfLayout *layout);
 
 /*
  * Record a layout, and return when it is on disk.  A crash in between leaves none.  The lock of the

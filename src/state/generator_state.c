@@ -55,7 +55,9 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u64(&generator->opened, 0);
 	pg_atomic_init_u64(&generator->cursor, 0);
 	pg_atomic_init_u64(&generator->yield_until, 0);
-	sf_counters_init(&generator->stats);
+	for (int i = 0; i < SF_COUNTER_COUNT; i++)
+		pg_atomic_init_u64(&generator->stats.numbers[i], 0);
+	pg_atomic_init_u64(&generator->stats.since, (uint64) GetCurrentTimestamp());
 }
 
 void

@@ -38,8 +38,6 @@
 #include "clocks.h"
 #include "compat.h"
 #include "core/phase.h"
-#include "log_limit.h"
-#include "state/counters.h"
 #include "state/lock.h"
 
 typedef enum SfGeneratorKind
@@ -50,6 +48,33 @@ typedef enum SfGeneratorKind
 
 #define SF_GENERATOR_COUNT	(SF_GENERATOR_SNO + 1)
 
+/* The counters, for the view pg_stat_snowflake; times are in microseconds. */
+typedef enum SfCounter
+{
+	SF_COUNTER_BATCHES,
+	SF_COUNTER_IDS_ALLOCATED,
+	SF_COUNTER_OVERFLOW_TICKS,
+	SF_COUNTER_WAITS,
+	SF_COUNTER_WAIT_TIME,
+	SF_COUNTER_CLOCK_REGRESSIONS,
+	SF_COUNTER_MAX_REGRESSION,	/* the greatest, not a sum */
+	SF_COUNTER_RESERVATION_WRITES,
+	SF_COUNTER_RESERVATION_WRITE_TIME,
+} SfCounter;
+
+#define SF_COUNTER_COUNT (SF_COUNTER_RESERVATION_WRITE_TIME + 1)
+
+/*
+ * Numbers in shared memory, since the start of the server or the last reset.
+ * Changed by atomic operations; only the view reads them, so they need no order
+ * among each other.
+ */
+typedef struct SfCounters
+{
+	pg_atomic_uint64 numbers[SF_COUNTER_COUNT];
+	pg_atomic_uint64 since;		/* TimestampTz */
+} SfCounters;
+
 /*
  * An extension of the reservation that is written, and that need not be on disk yet
  * (reservation.c).  Protected by the lock, except that until is read without it.
@@ -58,7 +83,7 @@ typedef struct SfPendingExtension
 {
 	pg_atomic_uint64 until;		/* the new end, a position; 0 for none */
 	XLogRecPtr	lsn;			/* the end of its record in WAL */
-	SfStopwatch since;			/* when it was written */
+	int64		since;			/* when it was written */
 	int64		taken;			/* us after which it was not on disk yet */
 } SfPendingExtension;
 
@@ -362,6 +387,23 @@ extern void sf_generator_start_at(SfGenerator *generator, uint64 position);
  */
 extern uint64 sf_stop_issuing(SfGenerator *generator);
 extern void sf_resume_issuing(SfGenerator *generator, uint64 reserved_until);
+
+static inline void
+sf_counter_add(SfCounters *counters, SfCounter counter, int64 amount)
+{
+	(void) pg_atomic_fetch_add_u64(&counters->numbers[counter], amount);
+}
+
+/* Set a number to a value if the value is greater. */
+static inline void
+sf_counter_raise(SfCounters *counters, SfCounter counter, uint64 value)
+{
+	uint64		before = pg_atomic_read_u64(&counters->numbers[counter]);
+
+	while (value > before &&
+		   !pg_atomic_compare_exchange_u64(&counters->numbers[counter], &before, value))
+		;
+}
 
 /* The name of a generator's IDs in messages. */
 static inline const char *

@@ -80,7 +80,6 @@
 #include "state/horizon.h"
 #include "state/lock.h"
 #include "state/prepared.h"
-#include "state/returned.h"
 
 /*
  * The slot of a backend, on a cache line of its own.  Only the backend writes it.
@@ -99,6 +98,26 @@ typedef struct Slot
 	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(uint64) - 4 * sizeof(uint32)];
 } Slot;
 
+/* The number of databases whose horizons are kept. */
+#define RETURNED_ENTRIES	256
+
+typedef struct Returned
+{
+	Oid			database;		/* InvalidOid if the entry is free */
+	int64		horizon;		/* the greatest that was returned */
+	int64		bound;			/* bound of the table when the entry was
+								 * assigned */
+	uint64		used;			/* time of the last use, counted in calls */
+} Returned;
+
+typedef struct ReturnedTable
+{
+	uint64		calls;
+	int64		bound;			/* not below any horizon that was returned in
+								 * a database without an entry */
+	Returned	entries[RETURNED_ENTRIES];
+} ReturnedTable;
+
 typedef struct Horizon
 {
 	SfLock		lock;
@@ -112,7 +131,7 @@ typedef struct Horizon
 	char		pad_candidate[PG_CACHE_LINE_SIZE];
 
 	/* Protected by the lock. */
-	SfReturnedTable returned;
+	ReturnedTable returned;
 
 	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
 } Horizon;
@@ -141,14 +160,12 @@ sf_horizon_init(void *memory)
 {
 	Horizon    *new = memory;
 
-	memset(new, 0, offsetof(Horizon, slots));
+	memset(new, 0, sf_horizon_size());
 	sf_lock_init(&new->lock, SF_WAIT_HORIZON);
 	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
-	sf_returned_init(&new->returned);
-	memset(new->slots, 0, (Size) MaxBackends * sizeof(Slot));
+	new->returned.bound = PG_INT64_MIN;
 	for (int i = 0; i < MaxBackends; i++)
 		pg_atomic_init_u64(&new->slots[i].first, (uint64) SF_NO_ID);
-	sf_prepared_init(prepared_memory(memory));
 }
 
 void
@@ -170,6 +187,106 @@ raise_candidate(int64 id)
 {
 	if (id > read_candidate())
 		pg_atomic_write_u64(&horizon->candidate, (uint64) id);
+}
+
+/*
+ * The horizons that were returned, the greatest of each database.  The lock is held, or the
+ * generator is being opened.
+ *
+ * The table has a fixed size.  A database that has no entry gets the least recently used one, and
+ * the horizon of that entry becomes a bound for all databases that get an entry afterwards.  So a
+ * server that returns horizons in more databases than there are entries can return a lower horizon
+ * than before, for a moment; but a bound of the horizons that readers may have used is always
+ * available.
+ */
+
+/* Note that horizons up to this one may have been returned, in any database. */
+static void
+raise_returned_bound(int64 bound)
+{
+	horizon->returned.bound = Max(horizon->returned.bound, bound);
+}
+
+static Returned *
+find(Oid database)
+{
+	for (int i = 0; i < RETURNED_ENTRIES; i++)
+		if (horizon->returned.entries[i].database == database)
+			return &horizon->returned.entries[i];
+	return NULL;
+}
+
+static Returned *
+oldest(void)
+{
+	Returned   *entry = &horizon->returned.entries[0];
+
+	for (int i = 1; i < RETURNED_ENTRIES; i++)
+		if (horizon->returned.entries[i].used < entry->used)
+			entry = &horizon->returned.entries[i];
+	return entry;
+}
+
+/* Give an entry to a database. */
+static Returned *
+assign(Oid database)
+{
+	Returned   *entry = oldest();
+
+	if (OidIsValid(entry->database))
+		raise_returned_bound(entry->horizon);
+	entry->database = database;
+	entry->horizon = PG_INT64_MIN;
+	entry->bound = horizon->returned.bound;
+	return entry;
+}
+
+/* A bound of the horizons that may have been returned in a database, at any time. */
+static int64
+returned_bound(Oid database)
+{
+	const Returned *entry = find(database);
+
+	return entry ? Max(entry->horizon, entry->bound) : horizon->returned.bound;
+}
+
+/*
+ * Note a horizon that is about to be returned.  Returns the greatest horizon that was noted for its
+ * database.
+ */
+static int64
+note_returned(Oid database, int64 id)
+{
+	Returned   *entry = find(database);
+
+	if (entry == NULL)
+		entry = assign(database);
+	entry->used = ++horizon->returned.calls;
+	entry->horizon = Max(entry->horizon, id);
+	return entry->horizon;
+}
+
+/*
+ * Forget the horizons above a given one.  Returns the greatest of them, or the given one if there
+ * was none above it.
+ */
+static int64
+forget_returned_above(int64 id)
+{
+	int64		greatest = Max(id, horizon->returned.bound);
+
+	for (int i = 0; i < RETURNED_ENTRIES; i++)
+	{
+		Returned   *entry = &horizon->returned.entries[i];
+
+		if (!OidIsValid(entry->database))
+			continue;
+		greatest = Max(greatest, entry->horizon);
+		entry->horizon = Min(entry->horizon, id);
+		entry->bound = Min(entry->bound, id);
+	}
+	horizon->returned.bound = Min(horizon->returned.bound, id);
+	return greatest;
 }
 
 /*
@@ -244,7 +361,7 @@ sf_horizon_prepare(void)
 	xid = GetTopFullTransactionId();
 	sf_prepared_lock(my_first);
 	sf_lock_acquire(&horizon->lock);
-	sf_prepared_add(xid, my_first, my_slot->since);
+	sf_prepared_add(xid, MyDatabaseId, my_first, my_slot->since);
 	sf_lock_release(&horizon->lock);
 }
 
@@ -267,7 +384,7 @@ sf_horizon_admit(int64 id, int64 *returned)
 
 	/* Once the lock is held, a reader that has missed the slot has returned. */
 	sf_lock_acquire(&horizon->lock);
-	*returned = sf_returned_bound(&horizon->returned, MyDatabaseId);
+	*returned = returned_bound(MyDatabaseId);
 	admitted = *returned <= id;
 	if (admitted)
 		(void) sf_horizon_publish(id);
@@ -322,7 +439,7 @@ least_first(Oid database)
 {
 	int64		least = SF_NO_ID;
 	int			index = 0;
-	const SfPrepared *entry;
+	const SfHorizonHolder *entry;
 
 	for (int i = 0; i < MaxBackends; i++)
 	{
@@ -351,7 +468,7 @@ sf_horizon_advance(SfGenerator *generator, Oid database)
 	pg_memory_barrier();
 	candidate = read_candidate();
 	least = least_first(database);
-	result = sf_returned_note(&horizon->returned, database, Min(candidate, least));
+	result = note_returned(database, Min(candidate, least));
 	sf_lock_release(&horizon->lock);
 	return result;
 }
@@ -364,18 +481,8 @@ describe_slot(Slot *slot, SfHorizonHolder *holder)
 	holder->database = slot->database;
 	holder->role = slot->role;
 	holder->pid = slot->pid;
-	holder->xid = InvalidTransactionId;
+	holder->xid = InvalidFullTransactionId;
 	holder->since = slot->since;
-}
-
-static void
-describe_prepared(const SfPrepared *entry, SfHorizonHolder *holder)
-{
-	memset(holder, 0, sizeof(*holder));
-	holder->first = entry->first;
-	holder->database = entry->database;
-	holder->xid = XidFromFullTransactionId(entry->xid);
-	holder->since = entry->since;
 }
 
 int
@@ -383,7 +490,7 @@ sf_horizon_holders(SfHorizonHolder **holders)
 {
 	int			count = 0;
 	int			index = 0;
-	const SfPrepared *entry;
+	const SfHorizonHolder *entry;
 	LockData   *locks = sf_prepared_find_locks();
 
 	*holders = palloc(sizeof(SfHorizonHolder) * (Size) (2 * MaxBackends + max_prepared_xacts));
@@ -396,7 +503,7 @@ sf_horizon_holders(SfHorizonHolder **holders)
 	sf_lock_acquire(&horizon->lock);
 	sf_prepared_recover(locks);
 	while ((entry = sf_prepared_next(&index)) != NULL)
-		describe_prepared(entry, &(*holders)[count++]);
+		(*holders)[count++] = *entry;
 	sf_lock_release(&horizon->lock);
 	return count;
 }
@@ -428,7 +535,7 @@ sf_horizon_opened(SfGenerator *generator, uint64 position)
 	int64		id = sf_horizon_at(&generator->layout, position, 0);
 
 	raise_candidate(id);
-	sf_returned_raise_bound(&horizon->returned, id);
+	raise_returned_bound(id);
 }
 
 int64
@@ -440,7 +547,7 @@ sf_horizon_move_back(SfGenerator *generator, uint64 position)
 	sf_lock_acquire(&horizon->lock);
 	sf_generator_move_cursor(generator, position, true);
 	pg_atomic_write_u64(&horizon->candidate, (uint64) id);
-	returned = sf_returned_forget_above(&horizon->returned, id);
+	returned = forget_returned_above(id);
 	sf_lock_release(&horizon->lock);
 	return returned > id ? returned : SF_NO_ID;
 }

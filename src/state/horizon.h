@@ -7,24 +7,11 @@
 
 #include "postgres.h"
 
-#include "access/transam.h"
-#include "utils/timestamp.h"
-
 #include "state/generator_state.h"
+#include "state/prepared.h"
 
 /* In place of the first ID of a transaction that has issued none; above all IDs. */
 #define SF_NO_ID	PG_INT64_MAX
-
-/* A transaction that holds the horizon back, for the view. */
-typedef struct SfHorizonHolder
-{
-	Oid			database;
-	Oid			role;			/* InvalidOid for a prepared transaction */
-	int			pid;			/* 0 for a prepared transaction */
-	TransactionId xid;			/* of a prepared transaction */
-	int64		first;
-	TimestampTz since;			/* 0 if unknown */
-} SfHorizonHolder;
 
 /* The size of the shared memory, which depends on max_connections and similar settings. */
 extern Size sf_horizon_size(void);

@@ -9,7 +9,7 @@
  *
  * The registry worker (registry/worker.c) asks the registry and writes the answer here, before it
  * changes the generators.  Sessions read the state to explain why no ID can be issued
- * (generator/lease_error.c), and the view shows it.  For an ID, sessions need only the machine ID
+ * (generator/error.c), and the view shows it.  For an ID, sessions need only the machine ID
  * and the bounds, which the generators contain.
  */
 #include "postgres.h"
@@ -21,6 +21,7 @@
 void
 sf_lease_init(SfRegistry *registry)
 {
+	sf_lock_init(&registry->lock, SF_WAIT_LEASE);
 	registry->state = SF_REGISTRY_CLAIMING;
 	registry->since = GetCurrentTimestamp();
 	registry->lease = sf_postmaster_lease();
@@ -36,9 +37,9 @@ sf_lease_state(SfRegistry *registry)
 {
 	SfRegistry	copy;
 
-	LWLockAcquire(&registry->lock, LW_SHARED);
+	sf_lock_acquire(&registry->lock);
 	copy = *registry;
-	LWLockRelease(&registry->lock);
+	sf_lock_release(&registry->lock);
 	if (copy.state == SF_REGISTRY_HELD && copy.lease.until <= GetCurrentTimestamp())
 		copy.state = SF_REGISTRY_EXPIRED;
 	return copy;
@@ -83,7 +84,7 @@ sf_lease_record(SfRegistry *registry, const SfAnswer *answer)
 
 	if (answer->state == SF_REGISTRY_HELD)
 		sf_postmaster_keep_lease(&answer->lease);
-	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&registry->lock);
 	if (answer->state == SF_REGISTRY_HELD)
 	{
 		registry->lease = answer->lease;
@@ -93,7 +94,7 @@ sf_lease_record(SfRegistry *registry, const SfAnswer *answer)
 	registry->free_at = answer->free_at;
 	registry->other_identity = answer->other_identity;
 	before = set_state(registry, answer->state, answer->error);
-	LWLockRelease(&registry->lock);
+	sf_lock_release(&registry->lock);
 	return before;
 }
 
@@ -103,32 +104,32 @@ sf_lease_forget(SfRegistry *registry)
 	static const SfLease none = {0};
 
 	sf_postmaster_forget_lease();
-	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&registry->lock);
 	registry->lease = none;
 	set_state(registry, SF_REGISTRY_RELEASED, "");
-	LWLockRelease(&registry->lock);
+	sf_lock_release(&registry->lock);
 }
 
 /* Sessions that fail repeatedly wake the worker only once. */
 void
 sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
 {
-	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&registry->lock);
 	if (registry->request < request)
 	{
 		registry->request = request;
 		if (registry->worker)
 			SetLatch(registry->worker);
 	}
-	LWLockRelease(&registry->lock);
+	sf_lock_release(&registry->lock);
 }
 
 void
 sf_lease_request_taken(SfRegistry *registry)
 {
-	LWLockAcquire(&registry->lock, LW_EXCLUSIVE);
+	sf_lock_acquire(&registry->lock);
 	registry->request = SF_REQUEST_NONE;
-	LWLockRelease(&registry->lock);
+	sf_lock_release(&registry->lock);
 }
 
 bool

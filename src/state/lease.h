@@ -9,10 +9,9 @@
 #include "postgres.h"
 
 #include "storage/latch.h"
-#include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-#include "log_limit.h"
+#include "clocks.h"
 #include "state/postmaster_memory.h"
 
 typedef enum SfRegistryState
@@ -52,7 +51,7 @@ typedef enum SfLeaseRequest
 /* In shared memory; the lock protects all of it. */
 typedef struct SfRegistry
 {
-	LWLock		lock;
+	SfLock		lock;
 	SfLease		lease;
 	SfRegistryState state;
 	TimestampTz since;			/* of the current state */

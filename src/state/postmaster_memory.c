@@ -51,32 +51,18 @@ typedef struct PostmasterMemory
 	pg_atomic_uint64 machine_ids[SF_GENERATOR_COUNT];
 } PostmasterMemory;
 
-#define CHECKED	offsetof(PostmasterMemory, checksum)
-
 static PostmasterMemory *memory = NULL;
 
+/* The checksum of what is in memory now. */
 static pg_crc32c
-checksum(const PostmasterMemory *memory)
+checksum(void)
 {
 	pg_crc32c	sum;
 
 	INIT_CRC32C(sum);
-	COMP_CRC32C(sum, memory, CHECKED);
+	COMP_CRC32C(sum, memory, offsetof(PostmasterMemory, checksum));
 	FIN_CRC32C(sum);
 	return sum;
-}
-
-/* Write the part that the checksum protects, and the checksum. */
-static void
-put(const pg_uuid_t *token, const SfLease *lease)
-{
-	PostmasterMemory next;
-
-	memset(&next, 0, sizeof(next));
-	memcpy(&next.token, token, sizeof(*token));
-	memcpy(&next.lease, lease, sizeof(*lease));
-	next.checksum = checksum(&next);
-	memcpy(memory, &next, CHECKED + sizeof(next.checksum));
 }
 
 void
@@ -90,48 +76,46 @@ sf_postmaster_memory_init(void)
 		ereport(ERROR,
 				errcode(ERRCODE_OUT_OF_MEMORY),
 				errmsg("could not map anonymous shared memory: %m"));
-	sf_postmaster_forget_lease();
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 		pg_atomic_init_u64(&memory->machine_ids[i], 0);
+	sf_postmaster_forget_lease();
 }
 
 void
 sf_postmaster_forget_lease(void)
 {
-	static const SfLease none = {0};
 	pg_uuid_t	token;
 
 	if (!pg_strong_random(&token, sizeof(token)))
 		ereport(ERROR,
 				errcode(ERRCODE_INTERNAL_ERROR),
 				errmsg("could not generate random values"));
-	put(&token, &none);
+	memory->token = token;
+	memset(&memory->lease, 0, sizeof(memory->lease));
+	memory->checksum = checksum();
 }
 
-/* A copy of the memory.  A lease and token whose checksum is wrong are replaced first. */
-static PostmasterMemory
-get(void)
+/* A lease and a token whose checksum is wrong are replaced. */
+static void
+check(void)
 {
-	PostmasterMemory copy;
-
-	if (memory->checksum != checksum(memory))
+	if (memory->checksum != checksum())
 		sf_postmaster_forget_lease();
-	memcpy(&copy, memory, sizeof(copy));
-	return copy;
 }
 
 pg_uuid_t
 sf_postmaster_token(void)
 {
-	return get().token;
+	check();
+	return memory->token;
 }
 
 void
 sf_postmaster_keep_lease(const SfLease *lease)
 {
-	pg_uuid_t	token = sf_postmaster_token();
-
-	put(&token, lease);
+	check();
+	memory->lease = *lease;
+	memory->checksum = checksum();
 }
 
 SfLease
@@ -139,7 +123,10 @@ sf_postmaster_lease(void)
 {
 	static const SfLease none = {0};
 
-	return memory ? get().lease : none;
+	if (memory == NULL)
+		return none;
+	check();
+	return memory->lease;
 }
 
 void

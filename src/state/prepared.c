@@ -45,7 +45,7 @@
 typedef struct PreparedState
 {
 	bool		recovered;		/* whether those of earlier runs were added */
-	SfPrepared	entries[FLEXIBLE_ARRAY_MEMBER];
+	SfHorizonHolder entries[FLEXIBLE_ARRAY_MEMBER];
 } PreparedState;
 
 static PreparedState *prepared = NULL;
@@ -59,13 +59,7 @@ entry_count(void)
 Size
 sf_prepared_size(void)
 {
-	return offsetof(PreparedState, entries) + (Size) entry_count() * sizeof(SfPrepared);
-}
-
-void
-sf_prepared_init(void *memory)
-{
-	memset(memory, 0, sf_prepared_size());
+	return offsetof(PreparedState, entries) + (Size) entry_count() * sizeof(SfHorizonHolder);
 }
 
 void
@@ -90,7 +84,7 @@ sf_prepared_lock(int64 first)
  * since.
  */
 static bool
-has_ended(const SfPrepared *entry)
+has_ended(const SfHorizonHolder *entry)
 {
 	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
 
@@ -99,7 +93,7 @@ has_ended(const SfPrepared *entry)
 }
 
 /* A free entry, or one of a transaction that has ended. */
-static SfPrepared *
+static SfHorizonHolder *
 free_entry(void)
 {
 	for (int i = 0; i < entry_count(); i++)
@@ -111,10 +105,10 @@ free_entry(void)
 	elog(ERROR, "no entry is free for a prepared transaction");
 }
 
-static void
-add(FullTransactionId xid, Oid database, int64 first, TimestampTz since)
+void
+sf_prepared_add(FullTransactionId xid, Oid database, int64 first, TimestampTz since)
 {
-	SfPrepared *entry = free_entry();
+	SfHorizonHolder *entry = free_entry();
 
 	entry->xid = xid;
 	entry->database = database;
@@ -122,18 +116,12 @@ add(FullTransactionId xid, Oid database, int64 first, TimestampTz since)
 	entry->since = since;
 }
 
-void
-sf_prepared_add(FullTransactionId xid, int64 first, TimestampTz since)
-{
-	add(xid, MyDatabaseId, first, since);
-}
-
-const SfPrepared *
+const SfHorizonHolder *
 sf_prepared_next(int *index)
 {
 	while (*index < entry_count())
 	{
-		SfPrepared *entry = &prepared->entries[(*index)++];
+		SfHorizonHolder *entry = &prepared->entries[(*index)++];
 
 		if (!FullTransactionIdIsValid(entry->xid))
 			continue;
@@ -179,8 +167,8 @@ sf_prepared_recover(const LockData *locks)
 
 		if (tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == LOCK_CLASS &&
 			sf_lock_is_recovered(lock))
-			add(full_xid(sf_lock_local_xid(lock)), (Oid) tag->locktag_field1,
-				(int64) ((uint64) tag->locktag_field2 << 32 | tag->locktag_field3), 0);
+			sf_prepared_add(full_xid(sf_lock_local_xid(lock)), (Oid) tag->locktag_field1,
+							(int64) ((uint64) tag->locktag_field2 << 32 | tag->locktag_field3), 0);
 	}
 	prepared->recovered = true;
 }

@@ -11,19 +11,23 @@
 #include "storage/lock.h"
 #include "utils/timestamp.h"
 
-/* A prepared transaction that has issued IDs, or one that is about to be prepared. */
-typedef struct SfPrepared
+/*
+ * A transaction that holds the horizon back: one that has issued IDs, and is open, prepared, or
+ * about to be prepared.
+ */
+typedef struct SfHorizonHolder
 {
-	FullTransactionId xid;		/* InvalidFullTransactionId: this entry is
-								 * free */
+	FullTransactionId xid;		/* if it is prepared, or about to be.  An
+								 * entry without it is free */
 	Oid			database;
+	Oid			role;			/* of a session; otherwise InvalidOid */
+	int			pid;			/* of a session; otherwise 0 */
 	int64		first;			/* the first ID that it may have issued */
 	TimestampTz since;			/* 0 if unknown */
-} SfPrepared;
+} SfHorizonHolder;
 
-/* The size of the shared memory; initialize it; and use memory that was initialized before. */
+/* The size of the shared memory, and its use.  New memory is all 0. */
 extern Size sf_prepared_size(void);
-extern void sf_prepared_init(void *memory);
 extern void sf_prepared_attach(void *memory);
 
 /*
@@ -32,15 +36,15 @@ extern void sf_prepared_attach(void *memory);
  */
 extern void sf_prepared_lock(int64 first);
 
-/* Add this transaction, before it is prepared.  The lock of the horizon is held. */
-extern void sf_prepared_add(FullTransactionId xid, int64 first, TimestampTz since);
+/* Add a transaction of this session, before it is prepared.  The lock of the horizon is held. */
+extern void sf_prepared_add(FullTransactionId xid, Oid database, int64 first, TimestampTz since);
 
 /*
  * The first entry, from an index on, whose transaction has not ended, or NULL after the last one;
  * moves the index past the entry.  Entries of transactions that have ended are freed.  The lock of
  * the horizon is held, and sf_prepared_recover was called under it.
  */
-extern const SfPrepared *sf_prepared_next(int *index);
+extern const SfHorizonHolder *sf_prepared_next(int *index);
 
 /*
  * Find the locks of transactions that were prepared before this run of the server.  NULL if these

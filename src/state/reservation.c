@@ -77,7 +77,7 @@ write_extension(SfGenerator *generator, uint64 seen, TimestampTz now)
 	end = sf_reservation_next_end(generator, now, sf_generator_position(generator));
 	if (end <= seen)
 		return;
-	pending->since = sf_start_stopwatch();
+	pending->since = sf_time_since_boot();
 	pending->taken = 0;
 	pending->lsn = sf_durable_state_log(generator, sf_generator_time(generator, end),
 										pg_atomic_read_u64(&generator->wall_safe),
@@ -98,7 +98,7 @@ publish_extension(SfGenerator *generator, int64 flush)
 	Assert(!XLogNeedsFlush(pending->lsn));
 	Assert(reserved_until <= pg_atomic_read_u64(&generator->lease_end));
 	Assert(reserved_until >= pg_atomic_read_u64(&generator->reserved_until));
-	sf_durable_state_note_time(generator, pending->taken, flush, sf_stopwatch(pending->since));
+	sf_durable_state_note_time(generator, pending->taken, flush, sf_time_since(pending->since));
 	pg_atomic_write_u64(&pending->until, 0);
 	pg_atomic_write_u64(&generator->reserved_until, reserved_until);
 }
@@ -108,14 +108,14 @@ static void
 flush_extension(SfGenerator *generator)
 {
 	SfPendingExtension *pending = &generator->pending;
-	SfStopwatch before = sf_start_stopwatch();
+	int64		before = sf_time_since_boot();
 	int64		flush = 0;
 
 	if (XLogNeedsFlush(pending->lsn))
 	{
 		XLogFlush(pending->lsn);
-		flush = sf_stopwatch(before);
-		pending->taken = sf_stopwatch(pending->since);
+		flush = sf_time_since(before);
+		pending->taken = sf_time_since(pending->since);
 	}
 	publish_extension(generator, flush);
 }
@@ -131,10 +131,10 @@ look_at_extension(SfGenerator *generator)
 	uint32		write_time = pg_atomic_read_u32(&generator->write_time);
 	int64		length = sf_reservation_length_for(&generator->layout, write_time);
 
-	if (!XLogNeedsFlush(pending->lsn) || sf_stopwatch(pending->since) >= length / 4)
+	if (!XLogNeedsFlush(pending->lsn) || sf_time_since(pending->since) >= length / 4)
 		flush_extension(generator);
 	else
-		pending->taken = sf_stopwatch(pending->since);
+		pending->taken = sf_time_since(pending->since);
 }
 
 /* Whether a pending extension reserves the next position at a time. */
@@ -227,7 +227,7 @@ open_locked(SfGenerator *generator)
 	instant = sf_generator_time(generator, position);
 	if (sf_position_tick(&generator->layout, position) > state.reserved_tick)
 		instant += generator->layout.tick_length;
-	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts, true);
+	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts);
 	pg_atomic_write_u64(&generator->wall_safe, state.wall_safe);
 	pg_atomic_write_u32(&generator->drifts, state.drifts);
 	pg_atomic_write_u64(&generator->opened, sf_cursor(state.drifts & 1, position));
@@ -265,17 +265,11 @@ SfOpening
 sf_check_layout(const SfLayout *layout)
 {
 	SfLayout	recorded;
+	SfOpening	result = sf_durable_layout_read(&recorded);
 
-	switch (sf_durable_layout_read(&recorded))
-	{
-		case SF_LAYOUT_LOST:
-			return SF_OPENING_LOST;
-		case SF_LAYOUT_INVALID:
-			return SF_OPENING_INVALID;
-		case SF_LAYOUT_RECORDED:
-			break;
-	}
-	return sf_layout_equal(&recorded, layout) ? SF_OPENING_DONE : SF_OPENING_OTHER_LAYOUT;
+	if (result == SF_OPENING_DONE && !sf_layout_equal(&recorded, layout))
+		return SF_OPENING_OTHER_LAYOUT;
+	return result;
 }
 
 static SfOpening

@@ -5,16 +5,7 @@
 #ifndef SF_RESERVATION_H
 #define SF_RESERVATION_H
 
-#include "state/generator_state.h"
-
-typedef enum SfOpening
-{
-	SF_OPENING_DONE,			/* now or before */
-	SF_OPENING_BUSY,			/* another process holds the lock */
-	SF_OPENING_LOST,			/* the durable state or the layout is lost */
-	SF_OPENING_INVALID,			/* the recorded layout is invalid */
-	SF_OPENING_OTHER_LAYOUT,	/* another layout is recorded */
-} SfOpening;
+#include "state/durable.h"
 
 /*
  * Open the generator, if that has not been done in this run of the server: from now on the cursor

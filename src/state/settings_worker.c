@@ -2,14 +2,15 @@
  * settings_worker.c
  *	  The background worker whose settings apply to all sessions, without the preload.
  *
- * If the library is preloaded, the postmaster fills shared memory from its settings, and publishes
- * those that a reload has changed (guc.c).  Without the preload no process of the server has loaded
- * the library before a session does, and the settings of a session cannot be used: before the
- * library is loaded, PostgreSQL accepts "snowflake.layout" or any other of our names as an option of
- * the connection, in ALTER ROLE and in ALTER DATABASE, and such a value replaces that of the
- * configuration file.  When the library defines the setting, PostgreSQL rejects the value, and the
- * setting is the built-in default: the configured value is lost in this session.  (SET does not
- * replace the configured value.  But a parallel worker of such a session has the default as well.)
+ * If the library is preloaded, the postmaster fills shared memory from its settings, and
+ * publishes those that a reload has changed (snowflake.c).  Without the preload no process of the
+ * server has loaded the library before a session does, and the settings of a session cannot be
+ * used: before the library is loaded, PostgreSQL accepts "snowflake.layout" or any other of our
+ * names as an option of the connection, in ALTER ROLE and in ALTER DATABASE, and such a value
+ * replaces that of the configuration file.  When the library defines the setting, PostgreSQL
+ * rejects the value, and the setting is the built-in default: the configured value is lost in
+ * this session.  (SET does not replace the configured value.  But a parallel worker of such a
+ * session has the default as well.)
  *
  * So this worker does what the postmaster does with the preload.  It is forked by the postmaster,
  * and so has the values of the configuration file and of the server's command line.  It is
@@ -38,7 +39,7 @@
 #include "clocks.h"
 #include "compat.h"
 #include "settings.h"
-#include "state/settings_worker.h"
+#include "state/shared.h"
 #include "wait_event.h"
 
 /* How often waiting sessions look at shared memory, in ms. */
@@ -50,28 +51,14 @@
  */
 #define WORKER_TIMEOUT	1000	/* ms */
 
-static SfSettingsWorker *mine = NULL;
-
-void
-sf_settings_worker_init(SfSettingsWorker *worker)
-{
-	pg_atomic_init_u32(&worker->pid, 0);
-	pg_atomic_init_u32(&worker->filled, 0);
-}
-
-void
-sf_settings_worker_set_filled(SfSettingsWorker *worker)
-{
-	pg_write_barrier();
-	pg_atomic_write_u32(&worker->filled, 1);
-}
+static bool is_worker = false;
 
 bool
-sf_settings_worker_has_filled(SfSettingsWorker *worker)
+sf_settings_worker_has_filled(SfShared *shared)
 {
-	if (pg_atomic_read_u32(&worker->filled) == 0)
+	if (pg_atomic_read_u32(&shared->filled) == 0)
 		return false;
-	pg_read_barrier();
+	pg_read_barrier();			/* pairs with the one in fill */
 	return true;
 }
 
@@ -85,28 +72,28 @@ sf_settings_worker_begin(void)
 }
 
 static void
-leave(int code, Datum argument)
+leave(int code, Datum shared)
 {
-	pg_atomic_write_u32(&mine->pid, 0);
-	mine = NULL;
+	pg_atomic_write_u32(&((SfShared *) DatumGetPointer(shared))->settings_worker, 0);
+	is_worker = false;
 }
 
 bool
-sf_settings_worker_enter(SfSettingsWorker *worker)
+sf_settings_worker_enter(SfShared *shared)
 {
 	uint32		none = 0;
 
-	if (!pg_atomic_compare_exchange_u32(&worker->pid, &none, (uint32) MyProcPid))
-		return false;
-	mine = worker;
-	before_shmem_exit(leave, (Datum) 0);
-	return true;
+	is_worker = pg_atomic_compare_exchange_u32(&shared->settings_worker, &none,
+											   (uint32) MyProcPid);
+	if (is_worker)
+		before_shmem_exit(leave, PointerGetDatum(shared));
+	return is_worker;
 }
 
 bool
 sf_is_settings_worker(void)
 {
-	return mine != NULL;
+	return is_worker;
 }
 
 void
@@ -144,9 +131,9 @@ start_worker(pid_t notify_pid, BackgroundWorkerHandle **handle)
 }
 
 static pid_t
-pid_of(SfSettingsWorker *worker)
+pid_of_worker(SfShared *shared)
 {
-	return (pid_t) pg_atomic_read_u32(&worker->pid);
+	return (pid_t) pg_atomic_read_u32(&shared->settings_worker);
 }
 
 pg_noreturn static void
@@ -169,11 +156,11 @@ sleep_a_moment(void)
 }
 
 static void
-report_if_too_late(SfStopwatch since, bool started)
+report_if_too_late(int64 since, bool started)
 {
 	int64		limit = Max(sf_max_wait, WORKER_TIMEOUT) * INT64CONST(1000);
 
-	if (sf_max_wait < 0 || sf_stopwatch(since) < limit)
+	if (sf_max_wait < 0 || sf_time_since(since) < limit)
 		return;
 	report_no_worker(started ?
 					 "The worker was registered, and has not read the settings of the server in time." :
@@ -181,20 +168,20 @@ report_if_too_late(SfStopwatch since, bool started)
 }
 
 void
-sf_settings_worker_await(SfSettingsWorker *worker)
+sf_settings_worker_await(SfShared *shared)
 {
-	SfStopwatch since = sf_start_stopwatch();
+	int64		since = sf_time_since_boot();
 	BackgroundWorkerHandle *started = NULL;
 	pid_t		pid;
 
-	if (sf_settings_worker_has_filled(worker) && pid_of(worker) == 0)
+	if (sf_settings_worker_has_filled(shared) && pid_of_worker(shared) == 0)
 		(void) start_worker(0, NULL);
-	while (!sf_settings_worker_has_filled(worker))
+	while (!sf_settings_worker_has_filled(shared))
 	{
-		if (started == NULL && pid_of(worker) == 0)
+		if (started == NULL && pid_of_worker(shared) == 0)
 			(void) start_worker(MyProcPid, &started);
 		else if (started && GetBackgroundWorkerPid(started, &pid) == BGWH_STOPPED &&
-				 pid_of(worker) == 0 && !sf_settings_worker_has_filled(worker))
+				 pid_of_worker(shared) == 0 && !sf_settings_worker_has_filled(shared))
 			report_no_worker("The worker has ended before it had read the settings of the server.");
 		report_if_too_late(since, started != NULL);
 		sleep_a_moment();
@@ -202,19 +189,34 @@ sf_settings_worker_await(SfSettingsWorker *worker)
 }
 
 /*
+ * Whether the numbers that this session has seen in the configuration are published.
+ *
+ * The postmaster publishes a new value before sessions see it.  The settings worker, without the
+ * preload, can see a reload after a session, which would then fix an earlier number.  A value of
+ * this session that is not the default is that of a configuration, earlier or later.
+ */
+static bool
+is_published(SfShared *shared)
+{
+	return (sf_settings_machine_id == SF_MACHINE_ID_UNSET ||
+			(int) pg_atomic_read_u32(&shared->configured_machine_id) == sf_settings_machine_id) &&
+		(sf_settings_sno_partition == SF_MACHINE_ID_UNSET ||
+		 (int) pg_atomic_read_u32(&shared->configured_sno_partition) == sf_settings_sno_partition);
+}
+
+/*
  * The worker can have missed a reload while it was being started: PostgreSQL ignores the signal
  * until sf_settings_worker_begin.  So it is signalled again.
  */
 void
-sf_settings_worker_await_value(SfSettingsWorker *worker, pg_atomic_uint32 *published, int value)
+sf_settings_worker_await_reload(SfShared *shared)
 {
-	SfStopwatch since = sf_start_stopwatch();
-	pid_t		pid = pid_of(worker);
+	int64		since = sf_time_since_boot();
+	pid_t		pid = pid_of_worker(shared);
 
-	if ((int) pg_atomic_read_u32(published) == value || pid == 0)
+	if (pid == 0 || is_published(shared))
 		return;
 	(void) kill(pid, SIGHUP);
-	while ((int) pg_atomic_read_u32(published) != value &&
-		   sf_stopwatch(since) < WORKER_TIMEOUT * INT64CONST(1000))
+	while (!is_published(shared) && sf_time_since(since) < WORKER_TIMEOUT * INT64CONST(1000))
 		sleep_a_moment();
 }

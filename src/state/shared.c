@@ -66,20 +66,18 @@ restore_shared(SfShared *new)
 
 /*
  * Make new memory, without any value of a setting.  Sessions do this under a lock, so nothing
- * raises an error (sf_named_segment), except for the tranche in 19, before anything else has been
- * made.
+ * raises an error (sf_named_segment).
  */
 static void
 make_empty(void *memory)
 {
 	SfShared   *new = memory;
-	int			tranche = sf_new_tranche("snowflake");
 
 	memset(new, 0, sizeof(*new));
 	strlcpy(new->version, SF_VERSION, sizeof(new->version));
-	new->tranche = tranche;
 	new->preloaded = !IsUnderPostmaster;
-	sf_settings_worker_init(&new->settings_worker);
+	pg_atomic_init_u32(&new->settings_worker, 0);
+	pg_atomic_init_u32(&new->filled, 0);
 }
 
 void
@@ -113,18 +111,19 @@ fill(SfShared *new)
 	pg_atomic_init_u32(&new->sequence_jitter, 0);
 	pg_atomic_init_u32(&new->registry_is_set, 0);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
-	LWLockInitialize(&new->registry.lock, new->tranche);
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
-					  sf_settings_layout, sf_settings_layout_text,
-					  *sf_settings_sequence_range, leased);
+					  &sf_settings_layout, sf_settings_layout_text,
+					  sf_settings_sequence_range, leased);
 	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
-					  *sf_settings_sno_sequence_range, leased);
+					  sf_settings_sno_sequence_range, leased);
 	sf_lease_init(&new->registry);
 	sf_horizon_init(horizon_of(new));
 	publish(new);
 	if (new->preloaded)
 		restore_shared(new);
-	sf_settings_worker_set_filled(&new->settings_worker);
+	pg_write_barrier();			/* pairs with the one in
+								 * sf_settings_worker_has_filled */
+	pg_atomic_write_u32(&new->filled, 1);
 }
 
 static void
@@ -154,7 +153,6 @@ start_shared(void)
 	}
 	sf_horizon_attach(horizon_of(shared));
 	LWLockRelease(AddinShmemInitLock);
-	sf_attach_tranche(shared->tranche, "snowflake");
 }
 
 void
@@ -199,7 +197,6 @@ find_or_make(void)
 static void
 attach(SfShared *found)
 {
-	sf_attach_tranche(found->tranche, "snowflake");
 	sf_horizon_attach(horizon_of(found));
 	shared = found;
 }
@@ -215,10 +212,10 @@ snowflake_settings_worker_main(Datum argument)
 
 	sf_settings_worker_begin();
 	found = find_or_make();
-	if (found == NULL || !sf_settings_worker_enter(&found->settings_worker))
+	if (found == NULL || !sf_settings_worker_enter(found))
 		return;
 	attach(found);
-	if (sf_settings_worker_has_filled(&found->settings_worker))
+	if (sf_settings_worker_has_filled(found))
 		publish(found);
 	else
 		fill(found);
@@ -238,7 +235,7 @@ find_filled(void)
 
 	if (found == NULL)
 		return;
-	sf_settings_worker_await(&found->settings_worker);
+	sf_settings_worker_await(found);
 	attach(found);
 }
 
@@ -285,7 +282,7 @@ sf_shared_required(void)
 const SfLayout *
 sf_layout_in_force(void)
 {
-	return sf_shared() ? &shared->generators[SF_GENERATOR_BIGINT].layout : sf_settings_layout;
+	return sf_shared() ? &shared->generators[SF_GENERATOR_BIGINT].layout : &sf_settings_layout;
 }
 
 const char *

@@ -11,20 +11,21 @@
 
 #include "state/generator_state.h"
 #include "state/lease.h"
-#include "state/settings_worker.h"
 
 typedef struct SfShared
 {
 	/*
-	 * Written once: the version of the library that has made the memory, the
-	 * tranche of its locks, and whether the postmaster made it.
+	 * Written once: the version of the library that has made the memory, and
+	 * whether the postmaster made it.
 	 */
 	char		version[16];
-	int			tranche;
 	bool		preloaded;
 
-	/* Without the preload: the worker that writes the fields below. */
-	SfSettingsWorker settings_worker;
+	/* Without the preload: the PID of the settings worker, or 0. */
+	pg_atomic_uint32 settings_worker;
+
+	/* Whether all fields below have been written. */
+	pg_atomic_uint32 filled;
 
 	/*
 	 * The server's values of settings that a reload changes, published by the
@@ -82,5 +83,37 @@ extern void sf_shared_set_max_ahead(SfShared *shared, int max_ahead);
  */
 extern const SfLayout *sf_layout_in_force(void);
 extern const char *sf_layout_in_force_text(void);
+
+/*
+ * The settings worker (settings_worker.c)
+ */
+
+/*
+ * Start the worker if it does not run, and wait until shared memory is filled.  Raises
+ * object_not_in_prerequisite_state if the worker ends before that, or if that takes longer than
+ * snowflake.max_wait, or a second if that is longer; reacts to interrupts.
+ */
+extern void sf_settings_worker_await(SfShared *shared);
+
+/* Whether shared memory is filled, by a worker or by the postmaster, and can be read. */
+extern bool sf_settings_worker_has_filled(SfShared *shared);
+
+/*
+ * Wait until the worker has published the numbers of this server that this session has seen in the
+ * configuration.  Returns after a second at the latest: the session may be the one that has not
+ * seen a reload.
+ */
+extern void sf_settings_worker_await_reload(SfShared *shared);
+
+/*
+ * For the worker: begin, so that it has the settings of the server and notices reloads; become the
+ * only one, or return false if there is another; and see reloads until the server is stopped.
+ */
+extern void sf_settings_worker_begin(void);
+extern bool sf_settings_worker_enter(SfShared *shared);
+extern void sf_settings_worker_serve(void);
+
+/* Whether this process is the only worker. */
+extern bool sf_is_settings_worker(void);
 
 #endif							/* SF_SHARED_H */

@@ -172,6 +172,6 @@ check_columns('docs/reference/functions.md', 'snowflake_layouts');
 check_columns('docs/reference/monitoring.md', 'pg_stat_snowflake', 'pg_stat_snowflake_horizon');
 check_columns('docs/reference/registry.md', 'snowflake_registry.machines', 'snowflake_registry.status');
 check_settings('docs/reference/settings.md');
-check_names('docs/reference/monitoring.md', 'wait event', slurp('src/wait_event.c') =~ /= "(Snowflake\w+)"/g);
+check_names('docs/reference/monitoring.md', 'wait event', slurp('src/wait_event.h') =~ /= "(Snowflake\w+)"/g);
 check_names('docs/reference/monitoring.md', 'alert', slurp('monitoring/alerts.yaml') =~ /alert: (\w+)/g);
 done_testing();

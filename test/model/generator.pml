@@ -1288,7 +1288,7 @@ unlock:	atomic {
 #if RETURNS > 0
 
 /*
- * state/change.c: sf_change_return, of a session that is terminated.  The durable number may be a lower
+ * state/change.c: return_locked, of a session that is terminated.  The durable number may be a lower
  * end only when no batch above that end can be taken any more.
  */
 inline skip_position()

@@ -1067,7 +1067,7 @@ end:
 		}
 #endif
 #ifdef EVICTION
-	:: atomic {					/* state/returned.c: the entry is given to another database */
+	:: atomic {					/* state/horizon.c: the entry is given to another database */
 			RUNNING && !horizon_locked && returned[0] > 0 ->
 			bound = MAX(bound, returned[0]);
 			returned[0] = 0

@@ -2,7 +2,7 @@
  * test_layout_pack.c
  *	  Layouts as two numbers: each becomes itself again, and a damaged bit is noticed.
  */
-#include "layout_pack.h"
+#include "layout.h"
 #include "tap.h"
 
 static void

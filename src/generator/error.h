@@ -1,0 +1,35 @@
+/*
+ * error.h
+ *	  Errors of calls that need an ID from a generator that cannot be opened, or that has no lease.
+ */
+#ifndef SF_ERROR_H
+#define SF_ERROR_H
+
+#include "compat.h"
+#include "state/lease.h"
+#include "state/reservation.h"
+
+/*
+ * Raise object_not_in_prerequisite_state, with the reason for which the generator of a kind, with a
+ * layout, could not be opened; or configuration_limit_exceeded, if its durable state cannot be
+ * read.
+ */
+pg_noreturn extern void sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout,
+											 SfOpening reason);
+
+/* The name of the function that sets the floor, for hints. */
+extern const char *sf_floor_function(SfGeneratorKind kind);
+
+/*
+ * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
+ * registry was not reached, another attempt is requested as well.
+ */
+pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
+
+/*
+ * From now on, these errors are logged once a minute at most, on the whole server.  Each caller
+ * still gets its error.
+ */
+extern void sf_lease_limit_log(void);
+
+#endif							/* SF_ERROR_H */
