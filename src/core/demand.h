@@ -2,18 +2,21 @@
  * demand.h
  *	  How many IDs a session is expected to need, and so how many it takes at once.
  *
- * A session takes its IDs in batches.  Each batch costs a swap of the shared cursor.  The IDs that are left
- * of a batch are lost when its transaction ends, and when its tick has passed.  While the cursor is behind the
- * clock, that costs nothing: the server could not use all numbers of the tick anyway.  While it is ahead,
- * each ID that is lost is missing from the rate.  A batch is as large as these limits allow:
+ * A session takes its IDs in batches.  Each batch costs a swap of the shared cursor.  The IDs that
+ * are left of a batch are lost when its transaction ends, and when its tick has passed.  While the
+ * cursor is behind the clock, that costs nothing: the server could not use all numbers of the tick
+ * anyway.  While it is ahead, each ID that is lost is missing from the rate.  A batch is as large
+ * as these limits allow:
  *
- * - Up to the number of IDs that both of the last two transactions have used, those that are still missing
- *   from it.  Of transactions of one size, nothing is lost.  Of transactions of two sizes in turn, nothing is
- *   lost by the smaller ones.
- * - Beyond it, an eighth of the IDs that the transaction has used so far.  So no more than an eighth is lost.
- * - The pace: what the session uses in a 32nd of a tick.  So about a 64th of a tick is lost when it passes.
- * - A 64th of the sequence numbers of a tick.  With 64 swaps a tick or fewer, sessions do not contend
- *   for the cursor.
+ * - Up to the number of IDs that both of the last two transactions have used, those that are still
+ *   missing from it.  Of transactions of one size, nothing is lost.  Of transactions of two sizes
+ *   in turn, nothing is lost by the smaller ones.
+ * - Beyond it, an eighth of the IDs that the transaction has used so far.  So no more than an
+ *   eighth is lost.
+ * - The pace: what the session uses in a 32nd of a tick.  So about a 64th of a tick is lost when it
+ *   passes.
+ * - A 64th of the sequence numbers of a tick.  With 64 swaps a tick or fewer, sessions do not
+ *   contend for the cursor.
  */
 #ifndef SF_DEMAND_H
 #define SF_DEMAND_H
@@ -44,8 +47,8 @@ sf_demand_max(SfSequenceRange range)
 }
 
 /*
- * A session cannot use the last batch of its transaction any longer, of which a number of IDs is left, some
- * microseconds after it took it.  Nothing changes if it has taken none: the time between
+ * A session cannot use the last batch of its transaction any longer, of which a number of IDs is
+ * left, some microseconds after it took it.  Nothing changes if it has taken none: the time between
  * transactions says nothing about the pace.
  */
 static inline void
@@ -70,9 +73,12 @@ sf_demand_end_batch(SfDemand *demand, uint32_t left, int64_t elapsed, int64_t ti
 static inline uint32_t
 sf_demand_size(const SfDemand *demand, uint32_t size_max)
 {
-	uint64_t	expected = demand->previous < demand->second_last ? demand->previous : demand->second_last;
-	uint64_t	size = demand->used < expected ? expected - demand->used : demand->used / 8;
+	uint64_t	expected = demand->previous;
+	uint64_t	size;
 
+	if (expected > demand->second_last)
+		expected = demand->second_last;
+	size = demand->used < expected ? expected - demand->used : demand->used / 8;
 	if (size > demand->pace)
 		size = demand->pace;
 	if (size > size_max)
