@@ -17,6 +17,42 @@ prepare() { # ARGUMENTS OF MAKE
 	give_to_owner
 }
 
+# Two versions, to be measured in turns: "now", this checkout, and "before", the checkout that BEFORE names, if that
+# is set.  The array "versions" has their names.
+prepare_versions() {
+	local before=${BEFORE:-}
+
+	prepare
+	mv "$work/tree" "$work/now"
+	versions=(now)
+	if [ -n "$before" ]; then
+		top=$(cd "$before" && pwd)
+		mkdir "$work/tree"
+		pack_checkout | tar -C "$work/tree" -xf -
+		run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
+		mv "$work/tree" "$work/before"
+		versions=(before now)
+	fi
+	cc -shared -fPIC -O1 -o "$work/clock.so" "$work/now/t/lib/clock.c" -ldl
+	mkdir "$work/tree"
+	give_to_owner
+}
+
+# Install a version.  Running servers have loaded the other one.
+install_version() { make -s -C "$work/$1" PG_CONFIG="$PG_CONFIG" with_llvm=no install > /dev/null; }
+
+# Reads medians of "WHAT|VERSION": a line for each WHAT, and how "now" compares with "before".
+compare() { # FORMAT
+	awk -F'[|\t]' -v format="$1" '{ of[$1 "|" $2] = sprintf(format "  (" format " to " format ")", $3, $4, $5); median[$1 "|" $2] = $3
+			if (!seen[$1]++) keys[++count] = $1 }
+		END { for (k = 1; k <= count; k++) { key = keys[k]
+			printf "  %-52s", key
+			if (key "|before" in of) printf "  before %s", of[key "|before"]
+			printf "  now %s", of[key "|now"]
+			if (key "|before" in of) printf "  %+.2f %%", (median[key "|now"] / median[key "|before"] - 1) * 100
+			printf "\n" } }'
+}
+
 # Run bench/NAME.pl, a TAP test that injects faults (bench/Faults.pm).  FAULTS is a regular expression: only faults whose
 # names match it are injected.  If it fails, the logs are kept.
 inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]

@@ -156,48 +156,6 @@ sf_batch_ends_tick(const SfBatchTerms *terms, const SfBatch *batch)
 }
 
 /*
- * The largest batch to take: a 64th of a tick.  A batch that a session leaves
- * unused costs the server capacity, so a batch should be small compared with a
- * tick.  It should not be smaller than necessary either: with 64 swaps a tick or
- * fewer, sessions do not contend for the shared cursor.
- */
-static inline uint32_t
-sf_batch_size_max(SfSequenceRange range)
-{
-	uint32_t	size = (range.max - range.min + 1) / 64;
-
-	return size > 0 ? size : 1;
-}
-
-/*
- * The size of the first batch of a transaction; used is the number of IDs that the previous
- * transaction used in its first tick.
- */
-static inline uint32_t
-sf_batch_size_first(uint32_t used, uint32_t size_max)
-{
-	return used == 0 ? 1 : used < size_max ? used : size_max;
-}
-
-/*
- * The size of the next batch of a transaction.  size is the size of the last batch, left is the
- * number of its positions that were not used, and tick_passed is whether its tick is over.  The
- * size doubles if the batch was used up within its tick, and is halved if more than half of the
- * batch was left.
- */
-static inline uint32_t
-sf_batch_size_next(uint32_t size, uint32_t left, bool tick_passed, uint32_t size_max)
-{
-	if (left == 0 && !tick_passed)
-		size *= 2;
-	else if (left > size / 2)
-		size /= 2;
-	if (size > size_max)
-		size = size_max;
-	return size > 0 ? size : 1;
-}
-
-/*
  * The longest time, in microseconds, for which a session waits after a swap that failed because
  * another session was faster.  failed is the number of its failed swaps in a row, at least 1.  The
  * session waits for a random part of this time: if many sessions retried at once, the cache line of

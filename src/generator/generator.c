@@ -14,9 +14,8 @@
  *
  * A batch ends with its transaction.  So the IDs of a transaction are above all IDs that this
  * server had issued, in any session, when the transaction took its first one, and a client whose
- * transactions are run by different sessions has increasing IDs too.  The first batch of a
- * transaction has as many IDs as the previous transaction used in its first tick, so that few IDs
- * are lost when the batch ends.
+ * transactions are run by different sessions has increasing IDs too.  A session takes no more IDs
+ * than its transaction is expected to use (core/demand.h), so that few are lost when it ends.
  *
  * If a batch cannot be used, take_batch takes another one.  It changes the
  * state of the session in one place, when it has the batch: an error before that
@@ -35,16 +34,17 @@
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
-#include "state/horizon.h"
-#include "state/reservation.h"
-#include "state/change.h"
-#include "generator/generator.h"
-#include "generator/error.h"
+#include "core/demand.h"
 #include "core/hot.h"
 #include "core/reserved_time.h"
-#include "settings.h"
-#include "state/shared.h"
+#include "generator/error.h"
+#include "generator/generator.h"
 #include "generator/wait.h"
+#include "settings.h"
+#include "state/change.h"
+#include "state/horizon.h"
+#include "state/reservation.h"
+#include "state/shared.h"
 
 /* The batch that this session holds of a generator. */
 typedef struct HeldBatch
@@ -54,17 +54,13 @@ typedef struct HeldBatch
 	uint64		upper;			/* for sno, the upper bits without the
 								 * metabyte */
 	uint32		left;			/* IDs not issued yet */
-	uint32		size;			/* positions requested */
-	uint32		taken;			/* IDs in the batches of this transaction's
-								 * first tick; 0 before the first batch */
-	uint32		used;			/* IDs that the previous transaction has used
-								 * in its first tick */
-	bool		first_tick;		/* whether this is still the first one */
 	TimestampTz tick_start;
 	int64		tick_length;	/* us; 0 before the first batch */
 	uint32		generation;		/* generation of the generator when the batch
 								 * was taken */
 	SfGenerator *generator;		/* its generator; valid if left > 0 */
+	TimestampTz taken_at;
+	SfDemand	demand;
 } HeldBatch;
 
 /* The state of a generator that this session has read. */
@@ -100,26 +96,11 @@ is_of_generation(const HeldBatch *held)
 	return held->generation == pg_atomic_read_u32(&held->generator->generation);
 }
 
-/*
- * The transaction or its first tick has ended: the number of IDs that the transaction has used in
- * this tick is the size of the first batch of the next transaction.
- */
-static void
-note_use(HeldBatch *held)
-{
-	if (held->first_tick)
-		held->used = held->taken - held->left;
-	held->first_tick = false;
-}
-
 static void
 end_batch(HeldBatch *held)
 {
-	if (held->taken == 0)
-		return;
-	note_use(held);
+	sf_demand_end_transaction(&held->demand, held->left);
 	held->left = 0;
-	held->taken = 0;
 }
 
 static SF_HOT void
@@ -157,17 +138,6 @@ register_callbacks(void)
 	registered = true;
 }
 
-/* The size of the batch to request, which depends on how the last one was used. */
-static uint32
-wanted_size(const HeldBatch *held, SfSequenceRange range, TimestampTz now)
-{
-	if (held->taken == 0)
-		return sf_batch_size_first(held->used, sf_batch_size_max(range));
-	return sf_batch_size_next(held->size, held->left,
-							  now >= held->tick_start + held->tick_length,
-							  sf_batch_size_max(range));
-}
-
 /* The first ID of a batch of type bigint. */
 static int64
 first_id(const SfGenerator *generator, const StateRead *state, const SfBatch *batch)
@@ -183,18 +153,11 @@ first_id(const SfGenerator *generator, const StateRead *state, const SfBatch *ba
 
 static void
 hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
-		   const SfBatch *batch, uint32 size)
+		   const SfBatch *batch, const SfDemand *demand, TimestampTz now)
 {
 	const SfLayout *layout = &generator->layout;
-	TimestampTz tick_start = sf_layout_tick_start(layout, batch->tick);
 	uint32		count = (uint32) (batch->end - batch->start);
 
-	if (held->taken == 0)
-		held->first_tick = true;
-	else if (tick_start != held->tick_start)
-		note_use(held);
-	if (held->first_tick)
-		held->taken += count;
 	if (generator->kind == SF_GENERATOR_SNO)
 	{
 		SfSnoFields fields = {
@@ -214,11 +177,13 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 		held->step = UINT64CONST(1) << layout->sequence_shift;
 	}
 	held->left = count;
-	held->size = size;
-	held->tick_start = tick_start;
+	held->tick_start = sf_layout_tick_start(layout, batch->tick);
 	held->tick_length = layout->tick_length;
 	held->generation = state->generation;
 	held->generator = generator;
+	held->taken_at = now;
+	held->demand = *demand;
+	sf_demand_add_batch(&held->demand, count);
 }
 
 static void
@@ -418,13 +383,15 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	HeldBatch  *held = &held_batches[kind];
 	SfWait		wait = {0};
 	SfBatchTerms terms = {.layout = &generator->layout};
+	SfDemand	demand = held->demand;
 	uint32		failed = 0;
 
 	check_may_issue(kind);
 	register_callbacks();
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_generator_last_tick(generator);
-	terms.size = wanted_size(held, terms.range, now);
+	sf_demand_end_batch(&demand, held->left, now - held->taken_at, held->tick_length);
+	terms.size = sf_demand_size(&demand, sf_demand_max(terms.range));
 
 	for (;; now = GetCurrentTimestamp())
 	{
@@ -453,7 +420,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 					sf_back_off(++failed);
 					break;
 				}
-				hold_batch(held, generator, &state, &batch, terms.size);
+				hold_batch(held, generator, &state, &batch, &demand, now);
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);
 				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until,

@@ -205,27 +205,6 @@ test_next_tick(void)
 }
 
 static void
-test_size(void)
-{
-	SfSequenceRange twelve_bits = {0, 4095};
-	SfSequenceRange few = {10, 20};
-	SfSequenceRange all = {0, SF_SEQUENCE_MAX};
-
-	is_int(sf_batch_size_max(twelve_bits), 64, "a 64th of a tick");
-	is_int(sf_batch_size_max(few), 1, "at least one");
-	is_int(sf_batch_size_max(all), 1 << 25, "of the widest sequence");
-	is_int(sf_batch_size_first(0, 64), 1, "the first batch of a session has one position");
-	is_int(sf_batch_size_first(3, 64), 3, "that of a transaction, what the one before has used");
-	is_int(sf_batch_size_first(65, 64), 64, "but no more than the most");
-	is_int(sf_batch_size_next(4, 0, false, 64), 8, "used up in its tick: doubled");
-	is_int(sf_batch_size_next(64, 0, false, 64), 64, "but no more than the most");
-	is_int(sf_batch_size_next(4, 0, true, 64), 4, "used up, but its tick passed: kept");
-	is_int(sf_batch_size_next(8, 4, true, 64), 8, "half left over: kept");
-	is_int(sf_batch_size_next(8, 5, true, 64), 4, "more left over: halved");
-	is_int(sf_batch_size_next(1, 1, true, 64), 1, "but no less than one");
-}
-
-static void
 test_reservation(void)
 {
 	SfLayout	layout;
@@ -287,7 +266,6 @@ main(void)
 	test_race();
 	test_widest_sequence();
 	test_next_tick();
-	test_size();
 	test_reservation();
 	test_backoff();
 	return done_testing();
