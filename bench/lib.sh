@@ -27,6 +27,7 @@ prepare_versions() {
 	versions=(now)
 	if [ -n "$before" ]; then
 		top=$(cd "$before" && pwd)
+		say "before: commit $(commit_of "$top")"
 		mkdir "$work/tree"
 		pack_checkout | tar -C "$work/tree" -xf -
 		run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
@@ -70,9 +71,19 @@ inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]
 # psql on the server that $server names
 sql() { as_owner "$bindir/psql" -XAtq "$@"; }
 
-# The first line of each result: the machine, the versions and the method.
+# The commit of a checkout, with "+" if files differ from it; "unknown" without a history.
+commit_of() {
+	local commit
+
+	commit=$(git -C "$1" rev-parse --short=12 HEAD 2> /dev/null) || { echo unknown; return; }
+	git -C "$1" diff --quiet HEAD 2> /dev/null || commit+=+
+	echo "$commit"
+}
+commit=$(commit_of "$top")
+
+# The first line of each result: the commit, the version, the machine, its load, and the method.
 headline() {
-	say "$("$PG_CONFIG" --version), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $*"
+	say "commit $commit, $("$PG_CONFIG" --version), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), load $(cut -d ' ' -f 1 /proc/loadavg), $*"
 }
 
 # Instructions of a single-user backend for the statements that it reads, one a line, counted by valgrind.  The backend
