@@ -110,15 +110,23 @@ static bool
 layout_of_call(SfTimeCall *call)
 {
 	Const	   *argument = (Const *) call->layout_argument;
+	char	   *name = NULL;
 	SfParseError error;
 
 	if (call->is_sno)
+	{
 		call->layout = sf_sno_layout;
-	else if (argument == NULL)
-		call->layout = *sf_layout_in_force();
-	else
-		return IsA(argument, Const) && !argument->constisnull &&
-			sf_layout_parse(TextDatumGetCString(argument->constvalue), &call->layout, &error);
+		return true;
+	}
+	if (argument)
+	{
+		if (!IsA(argument, Const) || argument->constisnull)
+			return false;
+		name = TextDatumGetCString(argument->constvalue);
+	}
+	if (name && strcmp(name, sf_layout_in_force_text()) != 0)
+		return sf_layout_parse(name, &call->layout, &error);
+	call->layout = *sf_layout_in_force();
 	return true;
 }
 

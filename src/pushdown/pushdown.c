@@ -176,12 +176,25 @@ sf_pushdown_init(void)
  * constant, as the bound of a comparison is (replace.c); snowflake_between() is made of these.
  */
 
+/* Whether an expression contains an aggregate that returns a time, as min() and max() do. */
+static bool
+aggregates_times(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Aggref) && ((Aggref *) node)->aggtype == TIMESTAMPTZOID)
+		return true;
+	return expression_tree_walker(node, aggregates_times, context);
+}
+
 /* Whether the planner tries min() and max() of a query as subqueries. */
 static bool
 can_have_extremes(const Query *query)
 {
 	return query->hasAggs && query->groupClause == NIL && query->groupingSets == NIL &&
-		!query->hasWindowFuncs;
+		!query->hasWindowFuncs &&
+		(aggregates_times((Node *) query->targetList, NULL) ||
+		 aggregates_times(query->havingQual, NULL));
 }
 
 /*
