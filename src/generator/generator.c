@@ -153,7 +153,7 @@ first_id(const SfGenerator *generator, const StateRead *state, const SfBatch *ba
 
 static void
 hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
-		   const SfBatch *batch, const SfDemand *demand, TimestampTz now)
+		   const SfBatch *batch, const SfDemand *demand, bool contended, TimestampTz now)
 {
 	const SfLayout *layout = &generator->layout;
 	uint32		count = (uint32) (batch->end - batch->start);
@@ -183,7 +183,7 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 	held->generator = generator;
 	held->taken_at = now;
 	held->demand = *demand;
-	sf_demand_add_batch(&held->demand, count);
+	sf_demand_add_batch(&held->demand, count, contended, held->tick_start > now);
 }
 
 static void
@@ -420,7 +420,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 					sf_back_off(++failed);
 					break;
 				}
-				hold_batch(held, generator, &state, &batch, &demand, now);
+				hold_batch(held, generator, &state, &batch, &demand, failed > 0, now);
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);
 				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until,
