@@ -96,10 +96,12 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 				errdetail("This server has not refused a registry."),
 				errhint("Set \"snowflake.registry\" to the new registry first, and restart the server."));
 	sf_durable_set(SF_DURABLE_REGISTRY, (uint64) registry.other_identity);
-	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 	ereport(LOG,
 			errmsg("the registry with identity %lld was accepted",
 				   (long long) registry.other_identity));
+
+	/* last, since this can be interrupted; the worker asks again in any case */
+	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
 	PG_RETURN_VOID();
 }
 
