@@ -169,7 +169,7 @@ COMMENT ON FUNCTION snowflake_width(interval, text) IS
  */
 
 CREATE FUNCTION snowflake_to_base32(id bigint) RETURNS text
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
 'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number';
@@ -179,6 +179,12 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_from_base32(text) IS
 'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807';
+
+CREATE FUNCTION snowflake_base32_id(id text) RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_base32_id(text) IS
+'for the planner: returns the Snowflake ID whose snowflake_to_base32() is the text, byte for byte, and -1 if there is none';
 
 /*
  * Layouts

@@ -67,3 +67,52 @@ sf_base32_decode(const char *text, size_t length, int64_t *number,
 	*number = (int64_t) value;
 	return true;
 }
+
+bool
+sf_base32_is_text_of(const char *text, size_t length, int64_t number)
+{
+	char		expected[SF_BASE32_LENGTH];
+
+	sf_base32_encode(number, expected);
+	return length == SF_BASE32_LENGTH && memcmp(text, expected, length) == 0;
+}
+
+/* The value of the least digit that is not below a character; NO_DIGIT if all are below it. */
+static unsigned
+digit_from(char character)
+{
+	unsigned	value = 0;
+
+	while (value < NO_DIGIT && (unsigned char) digits[value] < (unsigned char) character)
+		value++;
+	return value;
+}
+
+bool
+sf_base32_bound(const char *text, size_t length, int64_t *bound)
+{
+	uint64_t	value = 0;		/* of the digits so far */
+	bool		equal = true;	/* whether they are the beginning of the text */
+
+	for (size_t i = 0; i < SF_BASE32_LENGTH; i++)
+	{
+		unsigned	digit = equal && i < length ? digit_from(text[i]) : 0;
+
+		if (digit == NO_DIGIT)	/* the digits before this one have to be above
+								 * the text */
+		{
+			value++;
+			digit = 0;
+			equal = false;
+		}
+		else
+			equal = equal && i < length && digits[digit] == text[i];
+		value = value << BITS | digit;
+		if (value >> (63 - BITS * (SF_BASE32_LENGTH - 1 - i)) != 0)
+			return false;
+	}
+	if (equal && length > SF_BASE32_LENGTH && value++ == INT64_MAX)
+		return false;
+	*bound = (int64_t) value;
+	return true;
+}

@@ -31,4 +31,13 @@ extern void sf_base32_encode(int64_t number, char *text);
 extern bool sf_base32_decode(const char *text, size_t length, int64_t *number,
 							 bool *overflow, SfParseError *error);
 
+/* Whether a text is, byte for byte, the one that sf_base32_encode writes of a number. */
+extern bool sf_base32_is_text_of(const char *text, size_t length, int64_t number);
+
+/*
+ * The least number whose text is not below a text of any bytes, which are compared as unsigned
+ * numbers; a text is above its beginning.  Returns false if all texts of numbers are below it.
+ */
+extern bool sf_base32_bound(const char *text, size_t length, int64_t *bound);
+
 #endif							/* SF_BASE32_H */

@@ -27,6 +27,7 @@ PG_FUNCTION_INFO_V1(snowflake_next_instant);
 PG_FUNCTION_INFO_V1(snowflake_width);
 PG_FUNCTION_INFO_V1(snowflake_to_base32);
 PG_FUNCTION_INFO_V1(snowflake_from_base32);
+PG_FUNCTION_INFO_V1(snowflake_base32_id);
 
 static void
 check_not_negative(int64 number)
@@ -213,5 +214,22 @@ snowflake_from_base32(PG_FUNCTION_ARGS)
 				errdetail("At character %d, %s.", before + 1, error.message),
 				errhint("The digits are 0 to 9 and the letters except i, l, o and u.  The greatest ID is \"7zzzzzzzzzzzz\"."));
 	}
+	PG_RETURN_INT64(id);
+}
+
+/* The ID whose text form is the argument, byte for byte; -1, which is no ID, if there is none. */
+Datum
+snowflake_base32_id(PG_FUNCTION_ARGS)
+{
+	text	   *argument = PG_GETARG_TEXT_PP(0);
+	char	   *bytes = VARDATA_ANY(argument);
+	size_t		length = VARSIZE_ANY_EXHDR(argument);
+	int64		id;
+	bool		overflow;
+	SfParseError error;
+
+	if (!sf_base32_decode(bytes, length, &id, &overflow, &error) ||
+		!sf_base32_is_text_of(bytes, length, id))
+		id = -1;
 	PG_RETURN_INT64(id);
 }

@@ -9,6 +9,8 @@
 #include "fmgr.h"
 
 extern PGDLLEXPORT Datum snowflake_timestamp(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum snowflake_to_base32(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum snowflake_base32_id(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_decode(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_decode(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_boundary(PG_FUNCTION_ARGS);

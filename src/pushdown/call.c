@@ -28,20 +28,25 @@
 #include "functions/sno_type.h"
 #include "state/shared.h"
 
-/* The functions whose result is, or has as its first field, the time of an ID. */
+/*
+ * The functions whose result is, or has as its first field, the time of an ID; and the one whose
+ * result is an ID as text.
+ */
 typedef struct TimeFunction
 {
 	const char *name;
 	PGFunction	address;
 	bool		is_row;
 	bool		is_sno;
+	bool		is_text;
 } TimeFunction;
 
 static const TimeFunction time_functions[] = {
-	{"snowflake_timestamp", snowflake_timestamp, false, false},
-	{"sno_timestamp", sno_timestamp, false, true},
-	{"snowflake_decode", snowflake_decode, true, false},
-	{"sno_decode", sno_decode, true, true},
+	{.name = "snowflake_timestamp",.address = snowflake_timestamp},
+	{"sno_timestamp", sno_timestamp,.is_sno = true},
+	{"snowflake_decode", snowflake_decode,.is_row = true},
+	{"sno_decode", sno_decode,.is_row = true,.is_sno = true},
+	{"snowflake_to_base32", snowflake_to_base32,.is_text = true},
 };
 
 /* The name of a function's C code; NULL if it is in another language or does not exist. */
@@ -137,21 +142,34 @@ sf_layout_constant(void)
 							  CStringGetTextDatum(sf_layout_in_force_text()), false, false);
 }
 
+/* A text without a collation of its own, and without a cast from text of another kind. */
+static Node *
+without_collation(Node *node)
+{
+	while (IsA(node, RelabelType) || IsA(node, CollateExpr))
+		node = (Node *) (IsA(node, RelabelType) ? ((RelabelType *) node)->arg :
+						 ((CollateExpr *) node)->arg);
+	return node;
+}
+
 bool
 sf_time_call(Node *node, SfTimeCall *call)
 {
 	bool		is_field = IsA(node, FieldSelect);
-	FuncExpr   *function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg : node);
+	bool		is_text = !is_field && exprType(node) == TEXTOID;
+	FuncExpr   *function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg :
+										 is_text ? without_collation(node) : node);
 	const TimeFunction *found;
 
-	if (!IsA(function, FuncExpr) || exprType(node) != TIMESTAMPTZOID)
+	if (!IsA(function, FuncExpr) || (!is_text && exprType(node) != TIMESTAMPTZOID))
 		return false;
 	found = find_time_function(function->funcid);
-	if (found == NULL || found->is_row != is_field ||
+	if (found == NULL || found->is_row != is_field || found->is_text != is_text ||
 		(is_field && ((FieldSelect *) node)->fieldnum != 1))
 		return false;
 	call->function = function->funcid;
 	call->is_sno = found->is_sno;
+	call->is_text = is_text;
 	call->id = linitial(function->args);
 	call->column = sf_column((Node *) call->id);
 	call->layout_argument = list_length(function->args) > 1 ? lsecond(function->args) : NULL;

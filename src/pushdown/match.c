@@ -110,8 +110,8 @@ as_timestamptz(Node *other, Oid type)
  * If the other expression contains columns, = is left as it is, because hash and merge
  * joins can use it.
  */
-static bool
-is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
+bool
+sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
 {
 	const Var  *column = comparison->call.column;
 	Relids		relations;
@@ -169,7 +169,7 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	comparison->id_type = exprType((Node *) comparison->call.id);
 	comparison->instant = as_timestamptz(other, types[1 - side]);
-	return comparison->instant && is_worth_replacing(pass, comparison, other);
+	return comparison->instant && sf_is_worth_replacing(pass, comparison, other);
 }
 
 /* The elements of an array of timestamptz as constants; NIL if one is null. */
@@ -276,4 +276,18 @@ sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call)
 		is_constant(id, exprType((Node *) call->id)) &&
 		has_default_operators(row, exprType(id)) &&
 		is_at_instant(call, (Const *) id, (Const *) instant);
+}
+
+Expr *
+sf_compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
+{
+	Oid			type = comparison->id_type;
+	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	Oid			operator = get_opfamily_member(family, type, type, (int16) strategy);
+	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
+													 copyObject(comparison->call.id),
+													 bound, InvalidOid, InvalidOid);
+
+	set_opfuncid(comparing);
+	return (Expr *) comparing;
 }

@@ -23,12 +23,13 @@ extern void sf_pushdown_init(void);
 /*
  * A call that returns the time of an ID, which is a column.  The layout is the same for all
  * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
- * is.
+ * is.  Or a call that returns the ID in base 32 (text.c).
  */
 typedef struct SfTimeCall
 {
 	Oid			function;
 	bool		is_sno;
+	bool		is_text;		/* the call returns the ID as text */
 	Expr	   *id;				/* the column, relabelled if its type is a
 								 * domain */
 	Var		   *column;			/* the column without the relabelling */
@@ -37,9 +38,10 @@ typedef struct SfTimeCall
 } SfTimeCall;
 
 /*
- * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), or created_at of
- * snowflake_decode(id) or sno_decode(id), for an id that is a column and a layout that is known.
- * If so, *call is filled.  All replacements begin here, and rely on what is said at SfTimeCall.
+ * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), created_at of
+ * snowflake_decode(id) or sno_decode(id), or snowflake_to_base32(id) in any collation, for an id
+ * that is a column and a layout that is known.  If so, *call is filled.  All replacements begin
+ * here, and rely on what is said at SfTimeCall.
  */
 extern bool sf_time_call(Node *node, SfTimeCall *call);
 
@@ -118,6 +120,12 @@ extern bool sf_match_call(SfPass *pass, Node *node, SfTimeCall *call);
 extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison);
 
 /*
+ * Whether a comparison of the ID with another expression is worth replacing, for the strategy of
+ * the comparison.
+ */
+extern bool sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other);
+
+/*
  * Whether x = ANY(array) compares the time of an ID with constants.  If so, *comparison is
  * filled for =, and *instants has the constants.
  */
@@ -130,6 +138,9 @@ extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *com
  * that of the ID with the second constant, by the operator of the second columns.
  */
 extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call);
+
+/* The comparison of an ID with a bound, by the operator of a strategy. */
+extern Expr *sf_compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound);
 
 /*
  * replace.c
@@ -150,6 +161,13 @@ extern void sf_replace_in_joins(SfPass *pass, Node *join);
 /*
  * The others
  */
+
+/* The replacements of conditions on an ID in base 32; NULL if there is none (text.c). */
+extern Expr *sf_replace_text(SfPass *pass, OpExpr *operator);
+extern Expr *sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any);
+
+/* Whether a collation compares texts byte by byte. */
+extern bool sf_compares_bytes(Oid collation);
 
 /* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */
 extern void sf_rewrite_sort(SfPass *pass);

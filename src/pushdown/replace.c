@@ -44,20 +44,6 @@
 #include "functions/sno_type.h"
 #include "state/shared.h"
 
-static Expr *
-compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
-{
-	Oid			type = comparison->id_type;
-	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-	Oid			operator = get_opfamily_member(family, type, type, (int16) strategy);
-	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
-													 copyObject(comparison->call.id),
-													 bound, InvalidOid, InvalidOid);
-
-	set_opfuncid(comparing);
-	return (Expr *) comparing;
-}
-
 static Const *
 bound_constant(const SfComparison *comparison, TimestampTz instant)
 {
@@ -84,7 +70,7 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))
 		strategy = strategy == BTLessStrategyNumber ?
 			BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
-	return compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
+	return sf_compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
 }
 
 /*
@@ -145,7 +131,7 @@ compare_with_bound(SfPass *pass, const SfComparison *comparison,
 										InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
 	}
 	bound = bound_call(pass, comparison, copyObject(instant));
-	return bound ? compare_id(comparison, strategy, bound) : NULL;
+	return bound ? sf_compare_id(comparison, strategy, bound) : NULL;
 }
 
 /* The replacement of a comparison; NULL if the comparison is left unchanged. */
@@ -286,9 +272,13 @@ replace(Node *node, void *context)
 		case T_OpExpr:
 			if (sf_match_comparison(pass, (OpExpr *) node, &comparison))
 				replaced = replacement(pass, &comparison);
+			else
+				replaced = sf_replace_text(pass, (OpExpr *) node);
 			break;
 		case T_ScalarArrayOpExpr:
 			replaced = replace_any(pass, (ScalarArrayOpExpr *) node);
+			if (replaced == NULL)
+				replaced = sf_replace_text_any(pass, (ScalarArrayOpExpr *) node);
 			break;
 		case T_NullTest:
 			replaced = replace_null_test(pass, (NullTest *) node);

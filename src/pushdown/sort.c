@@ -15,12 +15,13 @@
  * in queries in which equal times affect more than the order: with DISTINCT, GROUP BY, aggregates,
  * window functions, or WITH TIES.
  *
+ * The text of an ID in base 32 is replaced as its time is, if its collation compares bytes.
+ *
  * min() and max() of the time are handled here as well.  The planner tries them as subqueries with
  * ORDER BY and LIMIT 1.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
@@ -55,10 +56,11 @@ static bool
 sorts_by_time(SfPass *pass, SortGroupClause *key, List *targets, SfTimeCall *call,
 			  bool *descending)
 {
-	TargetEntry *target = get_sortgroupclause_tle(key, targets);
+	Node	   *expression = (Node *) get_sortgroupclause_tle(key, targets)->expr;
 
-	return sf_match_call(pass, (Node *) target->expr, call) &&
-		has_default_order(key, TIMESTAMPTZOID, descending);
+	return sf_match_call(pass, expression, call) &&
+		has_default_order(key, exprType(expression), descending) &&
+		(!call->is_text || sf_compares_bytes(exprCollation(expression)));
 }
 
 /* Whether a key is the ID of a call, in a direction. */
@@ -106,7 +108,8 @@ release_target(SortGroupClause *key, List *targets)
 
 	target->ressortgroupref = 0;
 	if (target->resjunk)
-		target->expr = (Expr *) makeNullConst(TIMESTAMPTZOID, -1, InvalidOid);
+		target->expr = (Expr *) makeNullConst(exprType((Node *) target->expr), -1,
+											  exprCollation((Node *) target->expr));
 }
 
 /* Replace a key that is the time by one that is the ID. */

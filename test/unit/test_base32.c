@@ -137,9 +137,69 @@ test_random(void)
 	is_int(disordered, 0, "and their texts sort as the numbers do");
 }
 
+/* As memcmp, and a text is above its beginning. */
+static int
+compare_bytes(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+	int			result = memcmp(a, b, a_length < b_length ? a_length : b_length);
+
+	return result != 0 ? result : (a_length > b_length) - (a_length < b_length);
+}
+
+/* Whether a bound is right: its text is not below the text, and that of the number before is. */
+static bool
+is_bound(const char *text, size_t length)
+{
+	char		written[SF_BASE32_LENGTH];
+	int64_t		bound;
+
+	if (!sf_base32_bound(text, length, &bound))
+		return compare_bytes("7zzzzzzzzzzzz", SF_BASE32_LENGTH, text, length) < 0;
+	sf_base32_encode(bound, written);
+	if (bound < 0 || compare_bytes(written, SF_BASE32_LENGTH, text, length) < 0)
+		return false;
+	if (bound == 0)
+		return true;
+	sf_base32_encode(bound - 1, written);
+	return compare_bytes(written, SF_BASE32_LENGTH, text, length) < 0;
+}
+
+static void
+test_bounds(void)
+{
+	static const char alphabet[] = "0012789aizAOILlouyz{~ \x01\x80\xff";
+	int			wrong = 0;
+	int			wrong_text = 0;
+
+	for (int i = 0; i < 300000; i++)
+	{
+		char		text[17] = "";
+		size_t		length = random_number() % 16;
+		int64_t		number;
+		bool		overflow;
+		SfParseError error;
+
+		for (size_t k = 0; k < length; k++)
+			text[k] = alphabet[random_number() % (random_number() % 4 ? 9 : sizeof(alphabet) - 1)];
+		if (!is_bound(text, length))
+			wrong++;
+		if (sf_base32_decode(text, length, &number, &overflow, &error) &&
+			sf_base32_is_text_of(text, length, number) != (strspn(text, "0123456789abcdefghjkmnpqrstvwxyz") >= 13))
+			wrong_text++;
+	}
+	is_int(wrong, 0, "the bounds of random texts");
+	is_int(wrong_text, 0, "texts with other digits than those written are not texts of a number");
+	ok(is_bound("", 0), "the empty text");
+	ok(is_bound("7zzzzzzzzzzzz", 13), "the text of the greatest number");
+	ok(is_bound("7zzzzzzzzzzzz0", 14), "one above it");
+	ok(is_bound("8", 1), "a first digit above 7");
+	ok(is_bound("7zzzzzzzzzzz{", 13), "a character after the last digit");
+}
+
 int
 main(void)
 {
+	test_bounds();
 	test_known();
 	test_look_alikes();
 	test_bad();

@@ -1,0 +1,86 @@
+-- Conditions on the text of an ID use the index of the ID.
+CREATE TABLE people (id bigint PRIMARY KEY, name text);
+INSERT INTO people SELECT n * 1000003, 'name ' || n FROM generate_series(0, 20000) n;
+CREATE TABLE posts (id bigint PRIMARY KEY, author bigint REFERENCES people);
+INSERT INTO posts SELECT n * 1000, n % 20000 * 1000003 FROM generate_series(1, 40000) n;
+CREATE INDEX ON posts (author);
+ANALYZE people, posts;
+CREATE VIEW api_people AS SELECT snowflake_to_base32(id) COLLATE "C" AS id, name FROM people;
+CREATE VIEW api_posts AS SELECT snowflake_to_base32(id) AS id, snowflake_to_base32(author) AS author FROM posts;
+SELECT snowflake_to_base32(5000015) AS five, upper(snowflake_to_base32(11000033)) AS upper \gset
+SET max_parallel_workers_per_gather = 0;
+SET enable_bitmapscan = off;
+
+-- =, with constants, and with values that are known when the query starts
+EXPLAIN (COSTS OFF) SELECT * FROM api_people WHERE id = :'five';
+EXPLAIN (COSTS OFF) SELECT * FROM api_people WHERE :'five' = id;
+EXPLAIN (COSTS OFF) SELECT * FROM api_people WHERE id = (:'five')::varchar;
+PREPARE one (text) AS SELECT * FROM api_people WHERE id = $1;
+PREPARE any_of (text[]) AS SELECT * FROM api_people WHERE id = ANY ($1);
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE one (:'five');
+EXPLAIN (COSTS OFF) EXECUTE any_of (ARRAY[:'five']);
+EXECUTE one (:'five');
+EXECUTE one (:'upper');
+EXECUTE one (NULL);
+EXECUTE any_of (ARRAY[:'five', :'upper', NULL, 'nonsense', '']);
+EXECUTE any_of (NULL);
+RESET plan_cache_mode;
+EXPLAIN (COSTS OFF) SELECT * FROM api_people WHERE id IN (:'five', :'upper', '1', NULL);
+SELECT * FROM api_people WHERE id IN (:'five', :'upper', '1', NULL);
+
+-- texts that differ from the one of an ID are not equal to it
+SELECT count(*) FROM api_people WHERE id = :'upper';
+SELECT count(*) FROM api_people WHERE id = replace(:'five', '0', 'o');
+SELECT count(*) FROM api_people WHERE id = :'five' || ' ';
+SELECT count(*) FROM api_people WHERE NOT id = 'nonsense';
+SELECT count(*) FROM api_people WHERE (id = 'nonsense') IS NOT TRUE;
+
+-- joins
+EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';
+SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';
+EXPLAIN (COSTS OFF) SELECT u.name, (SELECT count(*) FROM api_posts p WHERE p.author = u.id) FROM api_people u WHERE u.id = :'five';
+SELECT u.name, (SELECT count(*) FROM api_posts p WHERE p.author = u.id) FROM api_people u WHERE u.id = :'five';
+
+-- order and ranges, in a collation that compares bytes
+EXPLAIN (COSTS OFF) SELECT id FROM api_people ORDER BY id LIMIT 3;
+SELECT snowflake_from_base32(id) FROM api_people ORDER BY id LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT id FROM api_people WHERE id > :'five' ORDER BY id DESC LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT min(id), max(id) FROM api_people;
+SELECT snowflake_from_base32(min(id)), snowflake_from_base32(max(id)) FROM api_people;
+EXPLAIN (COSTS OFF) SELECT id FROM api_people WHERE id < '00' AND id >= '0000' AND id <= '8' AND id > '';
+
+-- not in others
+EXPLAIN (COSTS OFF) SELECT author FROM api_posts WHERE author > :'five' COLLATE "POSIX";
+CREATE COLLATION unlike (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+EXPLAIN (COSTS OFF) SELECT * FROM api_people WHERE id = :'upper' COLLATE unlike;
+SELECT name FROM api_people WHERE id = :'upper' COLLATE unlike;
+EXPLAIN (COSTS OFF) SELECT id FROM posts ORDER BY snowflake_to_base32(id) COLLATE "unicode" LIMIT 3;
+
+-- an index on the text itself is used
+CREATE TABLE indexed (id bigint PRIMARY KEY);
+CREATE INDEX ON indexed (snowflake_to_base32(id));
+INSERT INTO indexed SELECT * FROM generate_series(1, 10000);
+ANALYZE indexed;
+EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_to_base32(id) = '0000000000001';
+
+-- results with and without
+CREATE FUNCTION count_both(condition text) RETURNS TABLE (condition text, same boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	found bigint[];
+	number bigint;
+BEGIN
+	FOR on_or_off IN 0 .. 1 LOOP
+		PERFORM set_config('snowflake.enable_timestamp_pushdown', on_or_off::text, true);
+		EXECUTE 'SELECT count(*) + sum(hashtext(name)) FROM api_people WHERE ' || condition INTO number;
+		found := found || coalesce(number, 0);
+	END LOOP;
+	RETURN QUERY SELECT condition, found[1] = found[2];
+END $$;
+SELECT count(*), count(*) FILTER (WHERE NOT same) AS wrong
+FROM unnest(ARRAY['=', '<', '<=', '>', '>=', '<>']) operator,
+	unnest(ARRAY['', '0', '00', '0000000004rm', '000000000', :'five', :'upper', :'five' || '0', '0000000z', '00000000zz{', '7zzzzzzzzzzzz', '7zzzzzzzzzzzzz', '8', E'\u00e9', '-', 'nonsense']) value,
+	unnest(ARRAY['id %s %L', 'NOT id %s %L', '%2$L %1$s id', '(id %s %L) IS NOT TRUE', 'id %s %L COLLATE "unicode"', 'id %s %L OR name = ''name 7''']) form,
+	LATERAL count_both(format(form, operator, value));
+DROP VIEW api_people, api_posts;
+DROP TABLE people, posts, indexed;

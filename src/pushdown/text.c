@@ -1,0 +1,205 @@
+/*
+ * text.c
+ *	  Conditions on the ID in place of conditions on its text in base 32.
+ *
+ * Each ID has one text, and texts that are compared byte by byte are in the order of their IDs
+ * (core/base32.h).  Let i(t) be snowflake_base32_id(t): the ID whose text is t, or -1, which no ID
+ * is.  Let b(t) be the least ID whose text is not below t, and b'(t) the least whose text is above
+ * it.  Then the replacements are:
+ *
+ *		snowflake_to_base32(id) = t				id = i(t)
+ *		snowflake_to_base32(id) = ANY (array)	id = ANY (i(t) of each t)
+ *		snowflake_to_base32(id) <  t			id <  b(t)
+ *		snowflake_to_base32(id) >= t			id >= b(t)
+ *		snowflake_to_base32(id) <= t			id <  b'(t)
+ *		snowflake_to_base32(id) >  t			id >= b'(t)
+ *		snowflake_to_base32(id) < snowflake_to_base32(other), and so on		id < other
+ *
+ * A collation that is not deterministic takes some texts as equal that differ, so nothing is
+ * replaced.  < and the others are replaced only if the collation is one that compares bytes: other
+ * collations can sort letters and digits in any order.  They are replaced only for a constant t.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/typcache.h"
+
+#include "compat.h"
+#include "core/base32.h"
+#include "functions/functions.h"
+#include "pushdown/pushdown.h"
+
+bool
+sf_compares_bytes(Oid collation)
+{
+	return OidIsValid(collation) && sf_collation_is_c(collation);
+}
+
+/* Which comparison of texts an operator is; 0 if none that can be replaced with this collation. */
+static StrategyNumber
+strategy_of(Oid operator, Oid collation)
+{
+	Oid			family = lookup_type_cache(TEXTOID, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	int			strategy;
+	Oid			left;
+	Oid			right;
+
+	if (!op_in_opfamily(operator, family))
+		return 0;
+	get_op_opfamily_properties(operator, family, false, &strategy, &left, &right);
+	if (left != TEXTOID || right != TEXTOID || !OidIsValid(collation))
+		return 0;
+	return sf_compares_bytes(collation) ||
+		(strategy == BTEqualStrategyNumber && get_collation_isdeterministic(collation)) ?
+		(StrategyNumber) strategy : 0;
+}
+
+/*
+ * The ID of a text, as a call of the function, or a constant.  NULL if the function is missing or
+ * the user may not call it.
+ */
+static Expr *
+id_of_text(SfPass *pass, const SfTimeCall *call, Expr *text, Oid collation)
+{
+	Oid			type = TEXTOID;
+	Oid			function = sf_sibling(call->function, "snowflake_base32_id",
+									  snowflake_base32_id, 1, &type, pass->depends_on_role);
+
+	if (!OidIsValid(function))
+		return NULL;
+	return (Expr *) makeFuncExpr(function, INT8OID, list_make1(text), InvalidOid, collation,
+								 COERCE_EXPLICIT_CALL);
+}
+
+static Expr *
+replace_equal(SfPass *pass, const SfComparison *comparison, Node *text, Oid collation)
+{
+	Expr	   *id;
+
+	if (!sf_is_worth_replacing(pass, comparison, text))
+		return NULL;
+	id = id_of_text(pass, &comparison->call, copyObject((Expr *) text), collation);
+	return id ? sf_compare_id(comparison, BTEqualStrategyNumber,
+							  (Expr *) eval_const_expressions(NULL, (Node *) id)) : NULL;
+}
+
+/*
+ * A comparison with a constant that is not null.  If no text is as great as the constant, the
+ * bound is the greatest ID, and the comparison becomes <= or >.
+ */
+static Expr *
+replace_range(const SfComparison *comparison, Const *constant)
+{
+	text	   *value = DatumGetTextPP(constant->constvalue);
+	size_t		length = VARSIZE_ANY_EXHDR(value);
+	bool		is_below = comparison->strategy <= BTLessEqualStrategyNumber;
+	bool		after = comparison->strategy == BTLessEqualStrategyNumber ||
+	comparison->strategy == BTGreaterStrategyNumber;
+	StrategyNumber strategy = is_below ? BTLessStrategyNumber : BTGreaterEqualStrategyNumber;
+	int64		bound;
+	bool		found = sf_base32_bound(VARDATA_ANY(value), length, &bound);
+
+	if (found && after && sf_base32_is_text_of(VARDATA_ANY(value), length, bound))
+		found = bound++ < PG_INT64_MAX;
+	if (!found)
+	{
+		bound = PG_INT64_MAX;
+		strategy = is_below ? BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
+	}
+	return sf_compare_id(comparison, strategy,
+						 (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
+											Int64GetDatum(bound), false, true));
+}
+
+/* The ID whose text is compared with that of another ID; NULL if it is not worth comparing IDs. */
+static Expr *
+other_id(SfPass *pass, const SfTimeCall *call, Node *text)
+{
+	SfTimeCall	other;
+	RangeTblEntry *entry;
+
+	if (pass->root == NULL || !sf_time_call(text, &other) || other.function != call->function ||
+		other.column->varlevelsup > 0)
+		return NULL;
+	entry = pass->root->simple_rte_array[other.column->varno];
+	if (entry->rtekind == RTE_RELATION && other.column->varattno > 0 &&
+		sf_is_exempt(pass, entry->relid, other.column->varattno, &other))
+		return NULL;
+	return copyObject(other.id);
+}
+
+Expr *
+sf_replace_text(SfPass *pass, OpExpr *operator)
+{
+	StrategyNumber strategy = strategy_of(operator->opno, operator->inputcollid);
+	SfComparison comparison;
+	Node	   *text;
+	Expr	   *id;
+	int			side = 0;
+
+	if (strategy == 0)
+		return NULL;
+	while (!sf_match_call(pass, list_nth(operator->args, side), &comparison.call))
+	{
+		if (++side == 2)
+			return NULL;
+	}
+	text = list_nth(operator->args, 1 - side);
+	comparison.strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
+	comparison.id_type = exprType((Node *) comparison.call.id);
+	id = other_id(pass, &comparison.call, text);
+	if (id)
+		return sf_compare_id(&comparison, comparison.strategy, id);
+	if (IsA(text, Const) && ((Const *) text)->constisnull)
+		return NULL;
+	if (strategy == BTEqualStrategyNumber)
+		return replace_equal(pass, &comparison, text, operator->inputcollid);
+	return IsA(text, Const) ? replace_range(&comparison, (Const *) text) : NULL;
+}
+
+Expr *
+sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
+{
+	SfComparison comparison = {.strategy = BTEqualStrategyNumber};
+	ScalarArrayOpExpr *result;
+	ArrayCoerceExpr *ids;
+	CaseTestExpr *element;
+	Node	   *array = lsecond(any->args);
+
+	if (!any->useOr || exprType(array) != TEXTARRAYOID ||
+		strategy_of(any->opno, any->inputcollid) != BTEqualStrategyNumber ||
+		!sf_match_call(pass, linitial(any->args), &comparison.call) ||
+		!sf_is_worth_replacing(pass, &comparison, array))
+		return NULL;
+
+	/* a cast of the array, whose elements are cast by the function */
+	element = makeNode(CaseTestExpr);
+	element->typeId = TEXTOID;
+	element->typeMod = -1;
+	element->collation = any->inputcollid;
+	ids = makeNode(ArrayCoerceExpr);
+	ids->arg = copyObject((Expr *) array);
+	ids->elemexpr = id_of_text(pass, &comparison.call, (Expr *) element, any->inputcollid);
+	ids->resulttype = INT8ARRAYOID;
+	ids->resulttypmod = -1;
+	ids->coerceformat = COERCE_EXPLICIT_CAST;
+	ids->location = -1;
+	if (ids->elemexpr == NULL)
+		return NULL;
+
+	result = makeNode(ScalarArrayOpExpr);
+	result->opno = lookup_type_cache(INT8OID, TYPECACHE_EQ_OPR)->eq_opr;
+	set_sa_opfuncid(result);
+	result->useOr = true;
+	result->args = list_make2(copyObject(comparison.call.id),
+							  eval_const_expressions(NULL, (Node *) ids));
+	result->location = any->location;
+	return (Expr *) result;
+}
