@@ -17,7 +17,8 @@ typedef enum SfWaitEvent
 	SF_WAIT_HORIZON,			/* a session waits until another one has
 								 * computed the horizon */
 	SF_WAIT_LEASE,				/* a session waits for the lease of a machine
-								 * ID */
+								 * ID; or a process, for the state of the
+								 * lease */
 	SF_WAIT_REGISTRY,			/* the registry worker waits for an answer */
 	SF_WAIT_REGISTRY_WORKER,	/* the registry worker waits until the next
 								 * attempt is due */

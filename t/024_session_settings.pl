@@ -266,6 +266,8 @@ for my $statement ('SELECT snowflake_nextval()', 'SELECT snowflake_timestamp(1)'
 		qr/DETAIL:  No slot of "max_worker_processes" has become free in time\./, qr/HINT:  .*Increase "max_worker_processes"/);
 }
 fails_with($server, "SET snowflake.max_wait = -1; SET statement_timeout = '100ms'; SELECT snowflake_nextval()", '57014', qr/statement timeout/);
+is($server->safe_psql('postgres', q{SET snowflake.max_wait = 0; CREATE TABLE explicit AS SELECT 1::bigint AS id; SELECT count(*) FROM explicit WHERE snowflake_timestamp(id, 'twitter') < now()}),
+	'1', 'a query whose calls have a layout does not need it');
 
 # A malformed value in the file is an error, also in a session with another one.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\nsnowflake.layout = 'discordia'");

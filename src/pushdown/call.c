@@ -108,6 +108,30 @@ sf_is_between(Oid function)
 }
 
 /*
+ * Parse a layout.  Most calls have the layout of the previous one.  It is not compared with that of
+ * the server: without the preload this could have to wait for the settings worker, or fail, and a
+ * call with a layout needs neither.
+ */
+static bool
+parse_layout(const char *name, SfLayout *layout)
+{
+	static char last_name[SF_LAYOUT_TEXT_SIZE] = "";
+	static SfLayout last;
+	SfParseError error;
+
+	if (last_name[0] == '\0' || strcmp(name, last_name) != 0)
+	{
+		if (!sf_layout_parse(name, layout, &error))
+			return false;
+		last = *layout;
+		if (strlcpy(last_name, name, sizeof(last_name)) >= sizeof(last_name))
+			last_name[0] = '\0';
+	}
+	*layout = last;
+	return true;
+}
+
+/*
  * Determine the layout of a call.  Returns false if it can differ from row to row, or is known only
  * when the query starts, or is null, or is not a layout.
  */
@@ -115,23 +139,14 @@ static bool
 layout_of_call(SfTimeCall *call)
 {
 	Const	   *argument = (Const *) call->layout_argument;
-	char	   *name = NULL;
-	SfParseError error;
 
 	if (call->is_sno)
-	{
 		call->layout = sf_sno_layout;
-		return true;
-	}
-	if (argument)
-	{
-		if (!IsA(argument, Const) || argument->constisnull)
-			return false;
-		name = TextDatumGetCString(argument->constvalue);
-	}
-	if (name && strcmp(name, sf_layout_in_force_text()) != 0)
-		return sf_layout_parse(name, &call->layout, &error);
-	call->layout = *sf_layout_in_force();
+	else if (argument == NULL)
+		call->layout = *sf_layout_in_force();
+	else
+		return IsA(argument, Const) && !argument->constisnull &&
+			parse_layout(TextDatumGetCString(argument->constvalue), &call->layout);
 	return true;
 }
 

@@ -116,12 +116,23 @@ static const struct
 };
 #define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
 
+/* The largest batch of a range of sequence numbers. */
+static uint32_t
+largest(uint32_t min, uint32_t max)
+{
+	SfSequenceRange range = {min, max};
+
+	return sf_demand_max(range);
+}
+
 static Session
 session_of(size_t layout, int64_t call)
 {
-	Session		session = {.tick_length = layouts[layout].tick_length, .call = call};
+	Session		session = {0};
 
-	session.size_max = sf_demand_max((SfSequenceRange) {0, layouts[layout].sequence_numbers - 1});
+	session.tick_length = layouts[layout].tick_length;
+	session.call = call;
+	session.size_max = largest(0, layouts[layout].sequence_numbers - 1);
 	return session;
 }
 
@@ -196,12 +207,15 @@ test_limits(void)
 {
 	SfDemand	demand = {0};
 
-	is_int(sf_demand_max((SfSequenceRange) {0, 4095}), 64, "a 64th of a tick");
-	is_int(sf_demand_max((SfSequenceRange) {10, 20}), 1, "at least one");
-	is_int(sf_demand_max((SfSequenceRange) {0, SF_SEQUENCE_MAX}), 1 << 25, "of the widest sequence");
+	is_int(largest(0, 4095), 64, "a 64th of a tick");
+	is_int(largest(10, 20), 1, "at least one");
+	is_int(largest(0, SF_SEQUENCE_MAX), 1 << 25, "of the widest sequence");
 	is_int(sf_demand_size(&demand, 64), 1, "the first batch of a session has one ID");
 
-	demand = (SfDemand) {.expected = 50, .previous = 80, .pace = 100};
+	demand = (SfDemand)
+	{
+		.expected = 50,.previous = 80,.pace = 100
+	};
 	is_int(sf_demand_size(&demand, 64), 50, "what a transaction is expected to use");
 	is_int(sf_demand_size(&demand, 40), 40, "but no more than the most");
 	sf_demand_add_batch(&demand, 40, false, false);
@@ -217,7 +231,10 @@ test_limits(void)
 	sf_demand_add_batch(&demand, 32, false, false);
 	is_int(sf_demand_size(&demand, 64), 1, "no more than the pace");
 
-	demand = (SfDemand) {.used = 20, .size = 10, .pace = 8};
+	demand = (SfDemand)
+	{
+		.used = 20,.size = 10,.pace = 8
+	};
 	sf_demand_end_batch(&demand, 0, 5, 640);
 	is_int(demand.pace, 20, "used up within half of a 64th of a tick: the pace is twice the batch");
 	sf_demand_end_batch(&demand, 0, 10, 640);
