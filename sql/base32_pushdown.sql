@@ -1,8 +1,8 @@
 -- Conditions on the text of an ID use the index of the ID.
 CREATE TABLE people (id bigint PRIMARY KEY, name text);
-INSERT INTO people SELECT n * 1000003, 'name ' || n FROM generate_series(0, 20000) n;
+INSERT INTO people SELECT n::bigint * 1000003, 'name ' || n FROM generate_series(0, 20000) n;
 CREATE TABLE posts (id bigint PRIMARY KEY, author bigint REFERENCES people);
-INSERT INTO posts SELECT n * 1000, n % 20000 * 1000003 FROM generate_series(1, 40000) n;
+INSERT INTO posts SELECT n * 1000, n % 20000 * bigint '1000003' FROM generate_series(1, 40000) n;
 CREATE INDEX ON posts (author);
 ANALYZE people, posts;
 CREATE VIEW api_people AS SELECT snowflake_to_base32(id) COLLATE "C" AS id, name FROM people;
@@ -46,16 +46,14 @@ SELECT u.name, (SELECT count(*) FROM api_posts p WHERE p.author = u.id) FROM api
 EXPLAIN (COSTS OFF) SELECT id FROM api_people ORDER BY id LIMIT 3;
 SELECT snowflake_from_base32(id) FROM api_people ORDER BY id LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT id FROM api_people WHERE id > :'five' ORDER BY id DESC LIMIT 3;
-EXPLAIN (COSTS OFF) SELECT min(id), max(id) FROM api_people;
 SELECT snowflake_from_base32(min(id)), snowflake_from_base32(max(id)) FROM api_people;
 EXPLAIN (COSTS OFF) SELECT id FROM api_people WHERE id < '00' AND id >= '0000' AND id <= '8' AND id > '';
 
--- not in others
 EXPLAIN (COSTS OFF) SELECT author FROM api_posts WHERE author > :'five' COLLATE "POSIX";
-CREATE COLLATION unlike (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-EXPLAIN (COSTS OFF) SELECT * FROM api_people WHERE id = :'upper' COLLATE unlike;
-SELECT name FROM api_people WHERE id = :'upper' COLLATE unlike;
-EXPLAIN (COSTS OFF) SELECT id FROM posts ORDER BY snowflake_to_base32(id) COLLATE "unicode" LIMIT 3;
+
+-- values that are not constant are compared as text
+EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN people p ON u.id > p.name;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN people p ON u.id = p.name;
 
 -- an index on the text itself is used
 CREATE TABLE indexed (id bigint PRIMARY KEY);
@@ -65,22 +63,22 @@ ANALYZE indexed;
 EXPLAIN (COSTS OFF) SELECT * FROM indexed WHERE snowflake_to_base32(id) = '0000000000001';
 
 -- results with and without
-CREATE FUNCTION count_both(condition text) RETURNS TABLE (condition text, same boolean) LANGUAGE plpgsql AS $$
+CREATE FUNCTION is_same(condition text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
 	found bigint[];
 	number bigint;
 BEGIN
 	FOR on_or_off IN 0 .. 1 LOOP
 		PERFORM set_config('snowflake.enable_timestamp_pushdown', on_or_off::text, true);
-		EXECUTE 'SELECT count(*) + sum(hashtext(name)) FROM api_people WHERE ' || condition INTO number;
+		EXECUTE 'SELECT count(*) * 1000 + sum(length(name)) FROM api_people WHERE ' || condition INTO number;
 		found := found || coalesce(number, 0);
 	END LOOP;
-	RETURN QUERY SELECT condition, found[1] = found[2];
+	RETURN found[1] = found[2];
 END $$;
-SELECT count(*), count(*) FILTER (WHERE NOT same) AS wrong
+SELECT count(*), count(*) FILTER (WHERE NOT is_same(format(form, operator, value))) AS wrong
 FROM unnest(ARRAY['=', '<', '<=', '>', '>=', '<>']) operator,
-	unnest(ARRAY['', '0', '00', '0000000004rm', '000000000', :'five', :'upper', :'five' || '0', '0000000z', '00000000zz{', '7zzzzzzzzzzzz', '7zzzzzzzzzzzzz', '8', E'\u00e9', '-', 'nonsense']) value,
-	unnest(ARRAY['id %s %L', 'NOT id %s %L', '%2$L %1$s id', '(id %s %L) IS NOT TRUE', 'id %s %L COLLATE "unicode"', 'id %s %L OR name = ''name 7''']) form,
-	LATERAL count_both(format(form, operator, value));
+	unnest(ARRAY['', '0', '00', '0000000004rm', '000000000', :'five', :'upper', :'five' || '0', '0000000z', '00000000zz{', '7zzzzzzzzzzzz', '7zzzzzzzzzzzzz', '8', E'\xc3\xa9', '-', 'nonsense']) value,
+	unnest(ARRAY['id %s %L', 'NOT id %s %L', '%2$L %1$s id', '(id %s %L) IS NOT TRUE', 'id %s %L OR name = ''name 7''']) form;
 DROP VIEW api_people, api_posts;
+DROP FUNCTION is_same(text);
 DROP TABLE people, posts, indexed;

@@ -171,12 +171,15 @@ bool
 sf_time_call(Node *node, SfTimeCall *call)
 {
 	bool		is_field = IsA(node, FieldSelect);
-	bool		is_text = !is_field && exprType(node) == TEXTOID;
 	FuncExpr   *function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg :
-										 is_text ? without_collation(node) : node);
+										 without_collation(node));
 	const TimeFunction *found;
+	bool		is_text;
 
-	if (!IsA(function, FuncExpr) || (!is_text && exprType(node) != TIMESTAMPTZOID))
+	if (!IsA(function, FuncExpr))
+		return false;
+	is_text = !is_field && exprType(node) == TEXTOID;
+	if (!is_text && exprType(node) != TIMESTAMPTZOID)
 		return false;
 	found = find_time_function(function->funcid);
 	if (found == NULL || found->is_row != is_field || found->is_text != is_text ||

@@ -3,6 +3,16 @@
 
 SET client_min_messages = warning;
 
+-- Collations: one that does not compare bytes, and one that takes upper and lower case as equal.  They are C if
+-- PostgreSQL was built without ICU.
+DO $$ BEGIN
+	CREATE COLLATION unlike (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+	CREATE COLLATION letters_first (provider = icu, locale = 'en-u-kr-latn-digit');
+EXCEPTION WHEN feature_not_supported THEN
+	CREATE COLLATION unlike FROM "C";
+	CREATE COLLATION letters_first FROM "C";
+END $$;
+
 -- IDs of 50 days: some in the same millisecond, some in the same tick on other machines.
 CREATE TABLE plain AS
 SELECT snowflake_encode(timestamptz '2026-03-01 00:00+00' + (n / 3) * interval '30 hours' + (n % 2) * interval '1 ms', n % 3, n % 4) AS id,
