@@ -23,7 +23,7 @@ my @lines = ('snowflake.machine_id = 9', "snowflake.max_wait = '60s'", 'fsync = 
 	'max_prepared_transactions = 200', 'track_commit_timestamp = on', 'max_connections = 150', "max_wal_size = '2GB'",
 	"shared_buffers = '512MB'", "checkpoint_timeout = '2min'", 'log_statement = none');
 my $server = { name => 'server', clock => $clock, clock_off => 0, longest_pause => 0.5,
-	node => $clock->server('server9', join("\n", @lines), allows_streaming => 1) };
+	node => snowflake_server('server9', { clock => $clock, extension => 0, init => [ allows_streaming => 1 ] }, @lines) };
 my %node = (9 => $server->{node}, map { $_ => PostgreSQL::Test::Cluster->new("server$_") } 8, 7);
 
 sub sql { my ($query) = @_; return $server->{node}->safe_psql('postgres', $query); }

@@ -4,6 +4,8 @@
 # Each benchmark prints its results and, if gnuplot is installed, draws them as SVG, into the
 # directory RESULTS, "bench-results" unless it is set.
 
+# The load of the machine, before anything is built.
+load=$(cut -d ' ' -f 1 /proc/loadavg)
 . "$(dirname "${BASH_SOURCE[0]}")/../script/lib.sh"
 "$top/script/bootstrap"
 find_postgresql || die "no PostgreSQL found"
@@ -27,7 +29,7 @@ prepare_versions() {
 	versions=(now)
 	if [ -n "$before" ]; then
 		top=$(cd "$before" && pwd)
-		say "before: commit $(commit_of "$top")"
+		before_commit=$(commit_of "$top")
 		mkdir "$work/tree"
 		pack_checkout | tar -C "$work/tree" -xf -
 		run_make -j2 > "$work/build.log" 2>&1 || { cat "$work/build.log"; die "make failed"; }
@@ -55,13 +57,14 @@ compare() { # FORMAT
 }
 
 # Run bench/NAME.pl, a TAP test that injects faults (bench/Faults.pm).  FAULTS is a regular expression: only faults whose
-# names match it are injected.  If it fails, the logs are kept.
+# names match it are injected.  TAP is printed to the file descriptor "tap", the standard output unless it is set.  If the
+# test fails, the logs are kept.
 inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]
 	local name=$1 seconds=${2:?usage: bench/$1 SECONDS [SEED [FAULTS]]} seed=${3:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')} evidence
 
+	headline "$seconds s, seed $seed${4:+, faults $4}"
 	prepare COPT=-DUSE_ASSERT_CHECKING
-	say "bench/$name $seconds $seed ${4:-}"
-	if ! check REGRESS= ISOLATION= PROVE_FLAGS=-v PROVE_TESTS="bench/$name.pl :: $seconds $seed '${4:-}' ${*:5}"; then
+	if ! check REGRESS= ISOLATION= PROVE_FLAGS=-v PROVE_TESTS="bench/$name.pl :: $seconds $seed '${4:-}' ${*:5}" >&"${tap:-1}"; then
 		evidence=$(mktemp -d "${TMPDIR:-/tmp}/snowflake-$name.XXXXXX")
 		cp -r "$work/tree/tmp_check"/{log,"$name"/*.{log,csv}} "$evidence" 2> /dev/null || true
 		die "The logs are in $evidence"
@@ -71,19 +74,24 @@ inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]
 # psql on the server that $server names
 sql() { as_owner "$bindir/psql" -XAtq "$@"; }
 
-# The commit of a checkout, with "+" if files differ from it; "unknown" without a history.
+# The commit of a checkout, with "+" if files other than results differ from it; "unknown" without a history.
 commit_of() {
 	local commit
 
 	commit=$(git -C "$1" rev-parse --short=12 HEAD 2> /dev/null) || { echo unknown; return; }
-	git -C "$1" diff --quiet HEAD 2> /dev/null || commit+=+
+	git -C "$1" diff --quiet HEAD -- . ':!bench/results' 2> /dev/null || commit+=+
 	echo "$commit"
 }
 commit=$(commit_of "$top")
 
-# The first line of each result: the commit, the version, the machine, its load, and the method.
+# The beginning of the first line of each result.
+measured="commit $commit, $("$PG_CONFIG" --version), "
+
+# The first line of each result: the commit, the version, the machine, its load, and the method.  The next one has the
+# commit of the version "before", if that is measured.
 headline() {
-	say "commit $commit, $("$PG_CONFIG" --version), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), load $(cut -d ' ' -f 1 /proc/loadavg), $*"
+	say "$measured$(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), load $load, $*"
+	[ -z "${before_commit:-}" ] || say "before: commit $before_commit"
 }
 
 # Instructions of a single-user backend for the statements that it reads, one a line, counted by valgrind.  The backend
@@ -202,7 +210,7 @@ start_candidates() { # LINES OF CONFIGURATION
 }
 
 # The candidates: name|server|expression.  Besides PostgreSQL's own, and a function in PL/pgSQL as
-# Instagram has described it, pgEdge's extension.
+# Instagram has described it, the peers.
 find_candidates() {
 	candidates=(
 		"clock_timestamp()|default|clock_timestamp()"
@@ -215,20 +223,28 @@ find_candidates() {
 	)
 	[ -z "$(sql -c "SELECT to_regprocedure('pg_catalog.uuidv7()')")" ] || candidates+=("uuidv7()|default|uuidv7()")
 	candidates+=("PL/pgSQL, sequence and clock|default|of_sequence_and_clock()")
-	if [ -n "${PGEDGE:-}" ]; then
-		start_pgedge
+	if start_peer pgedge snowflake "synchronous_commit = off" "snowflake.node = 1" "max_connections = 1010"; then
+		on pgedge sql -c "CREATE SEQUENCE cache1"
 		candidates+=("pgEdge snowflake.nextval()|pgedge|snowflake.nextval('cache1')")
+	fi
+	if start_peer uuidv7 pg_uuidv7 "shared_preload_libraries = ''" "synchronous_commit = off" "max_connections = 1010"; then
+		candidates+=("pg_uuidv7 uuid_generate_v7()|uuidv7|uuid_generate_v7()")
 	fi
 }
 
-# pgEdge's extension has the name of this one: it is measured in an installation of PostgreSQL of its
-# own, of the same version, whose pg_config PGEDGE names.
-start_pgedge() {
-	local server=pgedge PG_CONFIG=$PGEDGE bindir
-	bindir=$("$PGEDGE" --bindir)
+# Extensions that no package has.  Each one is measured, in a server of its own, if a variable names the pg_config of an
+# installation that has it, of the same version of PostgreSQL.  That of pgEdge has the name of this extension, so its
+# installation has to be another one.
+declare -A peers=([pgedge]=${PGEDGE:-} [uuidv7]=${PG_UUIDV7:-})
 
-	start_server "fsync = off" "synchronous_commit = off" "autovacuum = off" "snowflake.node = 1" "max_connections = 1010"
-	sql -c "CREATE EXTENSION snowflake" -c "CREATE SEQUENCE cache1"
+# start_peer SERVER EXTENSION LINES OF CONFIGURATION: fails if its pg_config is not given
+start_peer() {
+	local peer=${peers[$1]} extension=$2
+
+	[ -n "$peer" ] || return 1
+	[ "$("$peer" --version)" = "$("$PG_CONFIG" --version)" ] || die "$peer is not that of $("$PG_CONFIG" --version)."
+	on "$1" start_server "fsync = off" "autovacuum = off" "${@:3}"
+	on "$1" sql -c "CREATE EXTENSION $extension" || die "$peer has no extension $extension."
 }
 
 # on SERVER COMMAND...: with the programs of that server
@@ -236,9 +252,9 @@ on() {
 	local server=$1 PG_CONFIG=$PG_CONFIG bindir=$bindir
 	shift
 
-	if [ "$server" = pgedge ]; then
-		PG_CONFIG=$PGEDGE
-		bindir=$("$PGEDGE" --bindir)
+	if [ -n "${peers[$server]:-}" ]; then
+		PG_CONFIG=${peers[$server]}
+		bindir=$("$PG_CONFIG" --bindir)
 	fi
 	"$@"
 }

@@ -14,12 +14,11 @@ use TestClock;
 # The WAL writer writes seldom, so that only a flush keeps a reservation.  The clock is set back by more than the time that
 # a restart takes, and IDs may be ahead of it, so that the server would issue the same IDs again without a reservation.
 my $clock = TestClock->new;
-my $node = $clock->server('server', join "\n", "snowflake.max_wait = '60s'", "snowflake.max_ahead = '2s'", 'fsync = on',
-	'restart_after_crash = on',
-	"max_wal_size = '256MB'", "wal_writer_delay = '10s'", 'log_statement = none');
+my $node = snowflake_server('server', { clock => $clock }, 'snowflake.machine_id = 5', "snowflake.max_wait = '60s'",
+	"snowflake.max_ahead = '2s'", 'fsync = on', 'restart_after_crash = on', "max_wal_size = '256MB'", "wal_writer_delay = '10s'",
+	'log_statement = none');
 my $server = { name => 'server', clock => $clock, clock_off => 3, longest_pause => 0.5, node => $node };
 
-$node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', 'CREATE EXTENSION snowflake');
 
