@@ -589,7 +589,7 @@ COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz
  * the column is exact, but which roles should have it is the owner's decision.  An error would
  * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
  */
-CREATE FUNCTION snowflake_adopt(relation regclass, attribute name)
+CREATE FUNCTION snowflake_adopt(relation regclass, attribute name, generator name DEFAULT NULL)
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -600,7 +600,7 @@ DECLARE
 	locked_name CONSTANT text := relation;
 	is_locked boolean;
 	target record;
-	prefix text;
+	generators name[];
 	changed record;
 	is_narrow boolean;
 	obstacle text;
@@ -608,7 +608,7 @@ DECLARE
 	nextval text;
 	next_id text;
 	ids record;
-	same CONSTANT text := format('%s.snowflake_id()', extension_schema);
+	adopted text[];
 	member record;
 	sequence record;
 	sequences regclass[] := '{}';
@@ -650,12 +650,16 @@ BEGIN
 		WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = target.base_type) LOOP
 			target.base_type := (SELECT typbasetype FROM pg_type WHERE oid = target.base_type);
 		END LOOP;
-		prefix := CASE target.base_type WHEN 'bigint'::regtype THEN 'snowflake'
-			WHEN to_regtype(extension_schema || '.sno') THEN 'sno' END;
-		IF prefix IS NULL AND NOT target.is_narrow THEN
+		generators := CASE target.base_type WHEN 'bigint'::regtype THEN '{snowflake_nextval,snowflake_id}'
+			WHEN to_regtype(extension_schema || '.sno') THEN '{sno_nextval}' END;
+		IF generators IS NULL AND NOT target.is_narrow THEN
 			RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
 				MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, target.type),
 				DETAIL = 'Snowflake IDs are of type bigint or sno.';
+		ELSIF generator <> ALL (generators) THEN
+			RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+				MESSAGE = format('"%s" does not generate IDs for column "%s" of relation %s', generator, attribute, relation),
+				HINT = format('Use %s.', array_to_string(generators, ' or '));
 		END IF;
 
 		-- for an inherited column, the column that it is inherited from
@@ -713,7 +717,7 @@ BEGIN
 				MESSAGE = format('the default of column "%s" of relation %s cannot be changed while the table is distributed by Citus', attribute, relation),
 				DETAIL = obstacle, HINT = detour;
 		END IF;
-		nextval := format('%s.%s_nextval()', extension_schema, prefix);
+		nextval := format('%s.%s()', extension_schema, coalesce(generator, generators[1]));
 		EXECUTE format('SELECT %s', nextval) INTO next_id;
 	END LOOP;
 	EXECUTE format('SELECT greatest::text, greatest OPERATOR(%1$s.>=) $1::%2$s AS is_above'
@@ -727,6 +731,9 @@ BEGIN
 			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another layout than "snowflake.layout", or have future times.';
 	END IF;
 
+	-- a default of any generator is left as it is, unless one is given
+	SELECT array_agg(format('%s.%s()', extension_schema, name)) INTO adopted
+	FROM unnest(CASE WHEN generator IS NULL THEN generators ELSE ARRAY[generator] END) AS name;
 	-- the table comes before its partitions and children
 	FOR member IN
 		WITH RECURSIVE family (oid, depth) AS (
@@ -759,7 +766,7 @@ BEGIN
 		IF (SELECT attidentity <> '' FROM pg_attribute WHERE attrelid = member.relation AND attnum = member.attnum) THEN
 			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation, attribute);
 		END IF;
-		IF member.before NOT IN (nextval, same) THEN
+		IF member.before <> ALL (adopted) THEN
 			EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s', member.relation, attribute, nextval);
 			RETURN NEXT format('%s.%I: default %s, was %s', member.relation, attribute, nextval, member.before);
 		END IF;
@@ -794,8 +801,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_adopt(regclass, name) IS
-'makes snowflake_nextval() the default of a bigint column, or sno_nextval() that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; leaves a default of snowflake_id(); drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
+COMMENT ON FUNCTION snowflake_adopt(regclass, name, name) IS
+'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_nextval or sno_nextval, and leaves a default of snowflake_id; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
  * The type sno

@@ -273,6 +273,21 @@ SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'fixtures'::r
 ALTER TABLE fixtures ALTER id SET DEFAULT 1;
 SELECT snowflake_adopt('fixtures', 'id');
 
+-- unless the caller names the function
+SELECT snowflake_adopt('fixtures', 'id', 'snowflake_id');
+SELECT snowflake_adopt('fixtures', 'id', 'snowflake_id');
+SELECT snowflake_adopt('fixtures', 'id');
+INSERT INTO fixtures (name) VALUES ('two') RETURNING id = snowflake_currval() AS same;
+SELECT snowflake_adopt('fixtures', 'id', generator => 'snowflake_nextval');
+SELECT snowflake_adopt('fixtures', 'id', 'nextval');
+\echo :SQLSTATE
+CREATE TABLE sno_fixtures (id sno);
+SELECT snowflake_adopt('sno_fixtures', 'id', 'snowflake_id');
+SELECT snowflake_adopt('sno_fixtures', 'id', 'sno_nextval');
+CREATE TABLE parted_fixtures (id bigserial) PARTITION BY RANGE (id);
+CREATE TABLE parted_fixtures_all PARTITION OF parted_fixtures DEFAULT;
+SELECT snowflake_adopt('parted_fixtures', 'id', 'snowflake_id');
+
 -- names that need quotes are quoted once
 CREATE TABLE "Foo Bar" (id integer PRIMARY KEY, "Foo ID" bigint);
 INSERT INTO "Foo Bar" VALUES (1, 9223372036854775807);

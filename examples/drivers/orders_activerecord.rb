@@ -59,6 +59,31 @@ puts "ActiveRecord #{ActiveRecord.version}: order #{order.id} with lines #{order
 check order.id.is_a?(Integer) && order.id > 2**60, "the ID is an Integer"
 check order.lines.map(&:id).min > order.id, "later IDs are greater"
 
+# Exact as rows, in a relation and in an aggregate.
+EXACT = [2**53 - 1, 2116681624581046272, 2**63 - 1]
+EXACT.each { |id| Order.create!(id: id, customer: "exact", lines: [Line.new(id: id)]) }
+exact = Order.where(customer: "exact").includes(:lines).order(:id)
+check exact.map(&:id) == EXACT && exact.map { |o| o.lines.first.order_id } == EXACT, "IDs are exact"
+check Line.maximum(:order_id) == EXACT.last, "the greatest is exact"
+
+# The trap: to_json writes numbers, which JavaScript rounds.  A record of this class writes strings.
+check Order.find(EXACT.last).to_json.include?('"id":9223372036854775807'), "to_json writes a number"
+class TextOrder < Order
+  has_many :lines, class_name: "TextLine", foreign_key: :order_id
+end
+class TextLine < Line
+end
+module LargeIntegersAsText
+  def serializable_hash(options = nil)
+    super.transform_values { |value| value.is_a?(Integer) && value.bit_length > 53 ? value.to_s : value }
+  end
+end
+[TextOrder, TextLine].each { |model| model.include LargeIntegersAsText }
+json = JSON.parse(TextOrder.find(EXACT.last).to_json(include: :lines))
+check [json["id"], json["lines"][0]["id"], json["lines"][0]["order_id"]] == [EXACT.last.to_s] * 3, "to_json writes strings"
+Line.where(id: EXACT).delete_all
+Order.where(id: EXACT).delete_all
+
 # A batch is one statement, and its keys are returned in the order of its rows.
 inserted = Line.insert_all((1..1000).map { |i| { order_id: order.id, item: "item #{i}" } }, returning: [:id, :item]).rows
 check inserted.map(&:last) == (1..1000).map { |i| "item #{i}" }, "rows come back in their order"
@@ -105,4 +130,20 @@ begin
 rescue ActiveRecord::StatementInvalid => failure
   puts "fixtures, default snowflake_nextval(): #{failure.message.lines.first}"
   check failure.message.include?('relation "public" does not exist'), "setval() of a sequence that does not exist"
+end
+
+# With the extension in a schema of its own, schema.rb creates the extension without that schema, and cannot be loaded
+# again.  structure.sql can.
+connection.execute("DROP TABLE lines, orders, others; DROP EXTENSION snowflake; CREATE SCHEMA snowflake; CREATE EXTENSION snowflake SCHEMA snowflake")
+connection.execute('CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake.snowflake_id(), customer text)')
+schema = StringIO.new
+ActiveRecord::SchemaDumper.dump(newer ? ActiveRecord::Base.connection_pool : connection, schema)
+check schema.string.include?('default: -> { "snowflake.snowflake_id()" }'), "the default with its schema"
+connection.execute("DROP TABLE orders; DROP EXTENSION snowflake; DROP SCHEMA snowflake")
+begin
+  eval(schema.string)
+  check false, "schema.rb cannot be loaded"
+rescue ActiveRecord::StatementInvalid => failure
+  puts "schema.rb: #{failure.message.lines.first}"
+  check failure.message.include?('schema "snowflake" does not exist'), "the schema is missing"
 end

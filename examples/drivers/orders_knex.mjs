@@ -5,6 +5,7 @@
 // Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import Knex from "knex";
+import { assertExact, ids } from "./exact.mjs";
 
 const knex = Knex({ client: "pg", connection: {} });
 
@@ -13,7 +14,7 @@ const migrations = {
   orders: {
     up: (knex) =>
       knex.schema.createTable("orders", (table) => {
-        table.bigInteger("id").primary().defaultTo(knex.raw("snowflake_nextval()"));
+        table.bigInteger("id").primary().defaultTo(knex.raw("snowflake_id()"));
         table.text("item").notNullable();
       }),
     down: (knex) => knex.schema.dropTable("orders"),
@@ -31,7 +32,7 @@ const migrationSource = {
 await knex.migrate.latest({ migrationSource });
 const columnDefault = async (table) =>
   (await knex("information_schema.columns").where({ table_name: table, column_name: "id" }).first("column_default")).column_default;
-assert.equal(await columnDefault("orders"), "snowflake_nextval()");
+assert.equal(await columnDefault("orders"), "snowflake_id()");
 
 // The ID comes back as a string.
 const [{ id }] = await knex("orders").insert({ item: "a lamp" }).returning("id");
@@ -55,13 +56,20 @@ const mixed = await knex("orders").insert([{ id: undefined, item: "a shelf" }, {
 assert.ok(BigInt(mixed[0].id) > 2n ** 60n);
 await assert.rejects(knex("orders").insert({ id: null, item: "a shelf" }), { code: "23502" });
 
+// Exact as rows, in a relation and in an aggregate.
+await knex.schema.createTable("lines", (table) => table.bigInteger("order_id").references("orders.id"));
+assertExact((await knex("orders").insert(ids.map((id) => ({ id, item: "exact" })), "id")).map((row) => row.id));
+await knex("lines").insert(ids.map((id) => ({ order_id: id })));
+assertExact((await knex("orders").join("lines", "order_id", "orders.id").select("orders.id")).map((row) => row.id));
+assert.equal((await knex("lines").max("order_id as last").first()).last, ids[2]);
+
 // A default as text.
-assert.match(knex.schema.createTable("quoted", (table) => table.bigInteger("id").defaultTo("snowflake_nextval()")).toString(), /default 'snowflake_nextval\(\)'/);
+assert.match(knex.schema.createTable("quoted", (table) => table.bigInteger("id").defaultTo("snowflake_id()")).toString(), /default 'snowflake_id\(\)'/);
 
 // The trap: .alter() sets a column to the new definition, and drops a default that is not repeated
 // there.
 await knex.schema.alterTable("orders", (table) => table.bigInteger("id").alter({ alterNullable: false }));
 assert.equal(await columnDefault("orders"), null);
-await knex.schema.alterTable("orders", (table) => table.bigInteger("id").defaultTo(knex.raw("snowflake_nextval()")).alter({ alterNullable: false }));
-assert.equal(await columnDefault("orders"), "snowflake_nextval()");
+await knex.schema.alterTable("orders", (table) => table.bigInteger("id").defaultTo(knex.raw("snowflake_id()")).alter({ alterNullable: false }));
+assert.equal(await columnDefault("orders"), "snowflake_id()");
 await knex.destroy();

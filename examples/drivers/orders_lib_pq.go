@@ -19,7 +19,7 @@ import (
 func main() {
 	db, err := sql.Open("postgres", "")
 	must(err)
-	_, err = db.Exec("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)")
+	_, err = db.Exec("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL)")
 	must(err)
 
 	// The ID comes back with the row.

@@ -9,10 +9,11 @@
 // Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import pg from "pg";
+import { assertExact, assertRounded, ids as exact, parseExactly } from "./exact.mjs";
 
 const client = new pg.Client();
 await client.connect();
-await client.query("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)");
+await client.query("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL)");
 
 // The ID comes back as a string.
 const inserted = await client.query("INSERT INTO orders (item) VALUES ($1) RETURNING id", ["a lamp"]);
@@ -44,6 +45,27 @@ assert.equal(byText.rows[0].id, id);
 const batch = await client.query("INSERT INTO orders (item) SELECT * FROM unnest($1::text[]) RETURNING id, item", [["a chair", "a bed", "a desk"]]);
 assert.deepEqual(batch.rows.map((row) => row.item), ["a chair", "a bed", "a desk"]);
 assert.deepEqual(batch.rows.map((row) => row.id), batch.rows.map((row) => row.id).sort());
+
+// Exact as rows, in a relation and in an aggregate.
+await client.query("CREATE TABLE lines (order_id bigint NOT NULL REFERENCES orders)");
+const related = (await client.query(`
+  WITH exact AS (INSERT INTO orders (id, item) SELECT *, 'exact' FROM unnest($1::bigint[]) RETURNING id)
+  INSERT INTO lines SELECT id FROM exact RETURNING order_id`, [exact])).rows;
+assertExact(related.map((row) => row.order_id));
+assertExact((await client.query("SELECT id FROM orders JOIN lines ON order_id = id")).rows.map((row) => row.id));
+assertExact((await client.query("SELECT array_agg(id) AS ids FROM orders WHERE item = 'exact'")).rows[0].ids);
+
+// The trap: node-postgres parses JSON that the server has built, and rounds IDs.  Cast them, or set another parser.
+const json = "SELECT json_agg(order_id) AS ids, json_agg(order_id::text) AS texts, to_jsonb(array_agg(order_id)) AS binary FROM lines";
+const { ids: parsed, texts, binary } = (await client.query(json)).rows[0];
+assertRounded(parsed);
+assertRounded(binary);
+assertExact(texts);
+pg.types.setTypeParser(pg.types.builtins.JSON, parseExactly);
+pg.types.setTypeParser(pg.types.builtins.JSONB, parseExactly);
+const reparsed = (await client.query(json)).rows[0];
+for (const list of [reparsed.ids, reparsed.texts, reparsed.binary]) assertExact(list);
+await client.query("DROP TABLE lines; DELETE FROM orders WHERE item = 'exact'");
 
 // IDs fetched ahead, and rows of them in one statement.
 const ids = (await client.query("SELECT snowflake_nextvals(1000) AS id")).rows.map((row) => row.id);

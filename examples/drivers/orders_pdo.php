@@ -14,7 +14,7 @@ function check(bool $condition, string $what): void
 }
 
 $connection = new PDO("pgsql:dbname=" . getenv("PGDATABASE"));
-$connection->exec("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)");
+$connection->exec("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL)");
 
 // The ID comes back with the row.
 $insert = $connection->prepare("INSERT INTO orders (item) VALUES (?) RETURNING id");
@@ -33,6 +33,18 @@ $sorted = array_keys($rows);
 sort($sorted);
 check(array_values($rows) === $items, "rows come back in their order");
 check(array_keys($rows) === $sorted, "IDs increase with the rows");
+
+// Exact as rows, in a relation and in an aggregate.
+$exact = [2 ** 53 - 1, 2116681624581046272, PHP_INT_MAX];
+$insert = $connection->prepare("INSERT INTO orders (id, item) VALUES (?, 'exact')");
+foreach ($exact as $id)
+    $insert->execute([$id]);
+$connection->exec("CREATE TABLE lines AS SELECT id AS order_id FROM orders WHERE item = 'exact'");
+$related = $connection->query("SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id");
+check($related->fetchAll(PDO::FETCH_COLUMN) === $exact, "IDs are exact");
+check($connection->query("SELECT max(order_id) FROM lines")->fetchColumn() === PHP_INT_MAX, "the greatest is exact");
+// JSON that the server builds is exact as well: json_decode() returns an int.
+check(json_decode($connection->query("SELECT json_agg(order_id ORDER BY order_id) FROM lines")->fetchColumn()) === $exact, "JSON is exact");
 
 // lastInsertId() reads the last value of a sequence.  The table has none, so this is an error ...
 try {

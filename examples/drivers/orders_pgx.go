@@ -27,7 +27,7 @@ func main() {
 	ctx := context.Background()
 	db, err := pgx.Connect(ctx, "")
 	must(err)
-	_, err = db.Exec(ctx, "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)")
+	_, err = db.Exec(ctx, "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL)")
 	must(err)
 
 	// The ID comes back with the row.

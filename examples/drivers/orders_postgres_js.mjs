@@ -8,9 +8,10 @@
 // Connects as PGHOST and similar variables specify, to a database with the extension.
 import assert from "node:assert/strict";
 import postgres from "postgres";
+import { assertExact, assertRounded, ids, parseExactly } from "./exact.mjs";
 
 const sql = postgres();
-await sql`CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)`;
+await sql`CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL)`;
 
 // The ID comes back as a string, and can be a parameter as a string or as a BigInt.
 const [{ id }] = await sql`INSERT INTO orders (item) VALUES ('a lamp') RETURNING id`;
@@ -43,6 +44,20 @@ await exact.end();
 const rounded = batch.find((row) => BigInt(row.id) % 256n !== 0n);
 assert.notEqual(BigInt(Number(rounded.id)), BigInt(rounded.id));
 assert.equal((await sql`SELECT item FROM orders WHERE id = ${Number(rounded.id)}`).filter((row) => row.item === rounded.item).length, 0);
+
+// Exact as rows, in a relation and in an aggregate.  JSON that the server has built needs a parser.
+await sql`INSERT INTO orders ${sql(ids.map((id) => ({ id, item: "exact" })))}`;
+await sql`CREATE TABLE lines AS SELECT id AS order_id FROM orders WHERE item = 'exact'`;
+assertExact((await sql`SELECT id FROM orders JOIN lines ON order_id = id`).map((row) => row.id));
+assertExact((await sql`SELECT array_agg(order_id) AS ids FROM lines`)[0].ids);
+assertRounded((await sql`SELECT json_agg(order_id) AS ids FROM lines`)[0].ids);
+const parsing = postgres({
+  types: { json: { to: 114, from: [114, 3802], serialize: JSON.stringify, parse: parseExactly } },
+});
+const [parsed] = await parsing`SELECT json_agg(order_id) AS ids, to_jsonb(array_agg(order_id)) AS binary FROM lines`;
+assertExact(parsed.ids);
+assertExact(parsed.binary);
+await parsing.end();
 
 // sno: text both ways, also in arrays.
 const [event] = await sql`SELECT sno_nextval() AS id, ARRAY[sno_nextval()] AS ids`;

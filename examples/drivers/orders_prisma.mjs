@@ -1,7 +1,7 @@
 // Snowflake IDs with Prisma: dbgenerated(), BigInt and JSON, push, diff and pull, batches.
 //
 // Packages: nodejs npm
-// Not in script/test: it installs 430 MB with the other tools for JavaScript.
+// Not in script/test: it installs 490 MB with the other tools for JavaScript.
 // Needs Node.js 20.
 //
 // The model is prisma/schema.prisma.  All of Prisma that runs here comes from npm: the client, which
@@ -13,6 +13,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { PrismaPg } from "@prisma/adapter-pg";
+import { assertExact, assertRounded, ids } from "./exact.mjs";
 import { schemaEngine } from "./prisma/schema_engine.mjs";
 
 process.chdir(import.meta.dirname);
@@ -22,13 +23,13 @@ const withDefault = (text) => model.replace(/@default\(dbgenerated\(.*\)\)/, tex
 
 // db push creates the table, and changes nothing the second time.
 const engine = await schemaEngine(connection, model);
-assert.match(await engine.diff(model), /"id" BIGINT NOT NULL DEFAULT snowflake_nextval\(\)/);
-assert.equal((await engine.push()).executedSteps, 1);
+assert.match(await engine.diff(model), /"id" BIGINT NOT NULL DEFAULT snowflake_id\(\)/);
+assert.equal((await engine.push()).executedSteps, 3);
 assert.equal((await engine.push()).executedSteps, 0);
 assert.match(await engine.diff(model), /This is an empty migration/);
 
 // db pull reads the default as it is declared.
-assert.match(await engine.pull(), /id +BigInt @id @default\(dbgenerated\("snowflake_nextval\(\)"\)\)/);
+assert.match(await engine.pull(), /id +BigInt @id @default\(dbgenerated\("snowflake_id\(\)"\)\)/);
 
 // The trap of migrations: without dbgenerated("..."), they drop the default.  autoincrement() makes a sequence.
 assert.match(await engine.diff(withDefault("")), /ALTER TABLE "orders" ALTER COLUMN "id" DROP DEFAULT/);
@@ -59,6 +60,22 @@ assert.equal(JSON.parse(json).id, String(order.id));
 assert.equal((await prisma.order.findUnique({ where: { id: BigInt(JSON.parse(json).id) } })).item, "a lamp");
 const rounded = batch.find((row) => row.id % 256n !== 0n); // a multiple of 256 is not rounded
 assert.notEqual((await prisma.order.findUnique({ where: { id: Number(rounded.id) } }))?.id, rounded.id);
+
+// Exact as rows, in a relation and in an aggregate.  Prisma casts the keys in JSON that it builds in the query.
+const exact = ids.map(BigInt);
+await prisma.order.createMany({ data: exact.map((id) => ({ id, item: "exact" })) });
+await prisma.line.createMany({ data: exact.map((orderId) => ({ orderId })) });
+for (const relationLoadStrategy of ["join", "query"]) {
+  const rows = await prisma.order.findMany({ where: { item: "exact" }, include: { lines: true }, relationLoadStrategy });
+  assertExact(rows.map((row) => row.id));
+  assertExact(rows.flatMap((row) => row.lines.map((line) => line.orderId)));
+}
+assert.equal((await prisma.line.aggregate({ _max: { orderId: true } }))._max.orderId, exact[2]);
+
+// The trap: in a query of your own, JSON that the server builds is rounded.  Cast the keys.
+const [raw] = await prisma.$queryRaw`SELECT json_agg(order_id) AS ids, json_agg(order_id::text) AS texts FROM lines`;
+assertRounded(raw.ids);
+assertExact(raw.texts);
 
 // sno: text.
 const [event] = await prisma.$queryRaw`SELECT sno_nextval() AS id`;

@@ -12,7 +12,7 @@ from psycopg.types import TypeInfo
 
 print(f"psycopg {psycopg.__version__}")
 with psycopg.connect(client_encoding="utf8") as connection:
-    connection.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL)")
+    connection.execute("CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL)")
 
     # The ID comes back with the row.  Python's integers hold it.
     order = connection.execute("INSERT INTO orders (item) VALUES ('a lamp') RETURNING id").fetchone()[0]
@@ -46,6 +46,15 @@ with psycopg.connect(client_encoding="utf8") as connection:
         "SELECT count(*) FROM orders WHERE snowflake_timestamp(id) >= %s", [created_at]).fetchone()[0]
     print(f"{count} orders since then")
     assert count == 1003
+
+    # Exact as rows, in a relation and in an aggregate, and in JSON that the server builds: Python's integers hold IDs.
+    exact = [2**53 - 1, 2116681624581046272, 2**63 - 1]
+    connection.execute("INSERT INTO orders SELECT *, 'exact' FROM unnest(%s::bigint[])", [exact])
+    connection.execute("CREATE TABLE lines AS SELECT id AS order_id FROM orders WHERE item = 'exact'")
+    rows = connection.execute("SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id").fetchall()
+    assert rows == [(id,) for id in exact]
+    assert connection.execute("SELECT max(order_id), array_agg(order_id ORDER BY order_id) FROM lines").fetchone() == (exact[2], exact)
+    assert connection.execute("SELECT json_agg(order_id ORDER BY order_id) FROM lines").fetchone() == (exact,)
 
     # A sno is returned as a string, and a string is accepted where a sno is expected.
     connection.execute("CREATE TABLE events (id sno PRIMARY KEY DEFAULT sno_nextval(7), name text)")

@@ -20,7 +20,7 @@ Base = declarative_base()
 
 def snowflake_key():
     """A primary key that the server makes; SQLAlchemy asks for it by RETURNING."""
-    return Column(BigInteger, primary_key=True, server_default=text("snowflake_nextval()"))
+    return Column(BigInteger, primary_key=True, server_default=text("snowflake_id()"))
 
 
 class Order(Base):
@@ -48,7 +48,7 @@ def migration(metadata, of=produce_migrations):
 
 
 generated = render_python_code(migration(Base.metadata).upgrade_ops)
-assert "sa.Column('id', sa.BigInteger(), server_default=sa.text('snowflake_nextval()'), nullable=False)" in generated
+assert "sa.Column('id', sa.BigInteger(), server_default=sa.text('snowflake_id()'), nullable=False)" in generated
 Base.metadata.create_all(engine)
 assert migration(Base.metadata, compare_metadata) == []
 
@@ -92,6 +92,15 @@ with Session(engine) as session:
     assert inserted == sorted(inserted)
     session.commit()
 
+# Exact as rows, in a relation and in an aggregate.
+exact = [2**53 - 1, 2116681624581046272, 2**63 - 1]
+with Session(engine) as session:
+    session.add_all([Order(id=id, customer="exact", lines=[Line(id=id, item="exact")]) for id in exact])
+    session.commit()
+    orders = session.scalars(select(Order).where(Order.customer == "exact").order_by(Order.id)).all()
+    assert [order.id for order in orders] == [order.lines[0].order_id for order in orders] == exact
+    assert session.scalar(select(func.max(Line.order_id))) == exact[2]
+
 # The trap: without a default in the model, the key gets a sequence.
 other = Table("others", MetaData(), Column("id", BigInteger, primary_key=True))
 assert "id BIGSERIAL" in str(CreateTable(other).compile(engine))
@@ -99,12 +108,12 @@ assert "id BIGSERIAL" in str(CreateTable(other).compile(engine))
 with engine.begin() as connection:
     default = connection.scalar(text(
         "SELECT column_default FROM information_schema.columns WHERE (table_name, column_name) = ('lines', 'id')"))
-    assert default == "snowflake_nextval()", default
+    assert default == "snowflake_id()", default
 
     # Alembic adds a default that is missing.  It evaluates two that are written differently,
     # and so two names of one generator differ: write it in the model as the table shows it.
     connection.execute(text("ALTER TABLE orders ALTER id DROP DEFAULT"))
-    connection.execute(text("ALTER TABLE lines ALTER id SET DEFAULT snowflake_id()"))
+    connection.execute(text("ALTER TABLE lines ALTER id SET DEFAULT snowflake_nextval()"))
 differences = [operation[0] for operation in migration(Base.metadata, compare_metadata)]
 assert [(name, table, column) for name, _, table, column, *_ in differences] == [
     ("modify_default", "lines", "id"), ("modify_default", "orders", "id")]
