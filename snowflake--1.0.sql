@@ -260,6 +260,7 @@ DECLARE
 		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
 	target record;
 	later record;
+	is_distributed boolean;
 BEGIN
 	IF relation IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "relation" must not be null';
@@ -286,6 +287,17 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
 			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
 			DETAIL = 'Triggers cannot see its value before the row is stored.';
+	END IF;
+	-- Citus runs triggers of its local tables, which are the ones without colocation, on the node that issues the IDs
+	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+		EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = $1 AND (partmethod <> ''n'' OR repmodel = ''t'' OR colocationid <> 0))'
+		INTO is_distributed USING relation;
+		IF is_distributed THEN
+			RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+				MESSAGE = format('table %s cannot have the guard while Citus distributes it', relation),
+				DETAIL = 'Triggers would run on the nodes that store the rows, which have no record of the horizons of the node that issues the IDs.  Readers can miss rows whose ID was not issued in the transaction that inserts them.',
+				HINT = 'Insert rows without IDs, so that the default generates them.';
+		END IF;
 	END IF;
 	-- names of triggers are compared as bytes; tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
 	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later

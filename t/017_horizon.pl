@@ -321,6 +321,34 @@ cmp_ok($standby->safe_psql('postgres', 'CALL snowflake_horizon(NULL)'), '>', $la
 $exhausted->query(q{DELETE FROM feed WHERE who = 'later'});
 $exhausted->quit;
 
+# A callback that was registered before that of the extension commits a row elsewhere, when the transaction has committed
+# here.  The horizon waits for it.
+my $elsewhere = "$scratch/commit_elsewhere.so";
+chomp(my @libpq = (`pg_config --includedir`, `pg_config --libdir`));
+system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", "-I$libpq[0]", '-o', $elsewhere, "$FindBin::RealBin/lib/commit_elsewhere.c", "-L$libpq[1]", '-lpq');
+$standby->safe_psql('postgres', "CREATE FUNCTION commit_elsewhere(text, text) RETURNS void LANGUAGE c AS '$elsewhere'");
+my $to = $standby->connstr('postgres') =~ s/'/''/gr;
+my $holder = $standby->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $committer = IPC::Run::start([ 'psql', '-Xq', '-d', $standby->connstr('postgres'), '-c', "
+	SELECT commit_elsewhere('$to', format('SELECT pg_advisory_lock(1); INSERT INTO feed VALUES (%s, ''elsewhere'')', snowflake_nextval()));
+	INSERT INTO feed (who) VALUES ('here')" ], '>', \my $commit_output, '2>', \my $commit_errors);
+$standby->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}) or die;
+insert('after', $standby);
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM feed'), '2', 'a transaction has committed here, and not yet elsewhere');
+reads('', 'its rows hold the horizon back', $standby);
+$holder->quit;
+ok($committer->finish, 'it commits elsewhere') or diag($commit_errors);
+reads('after elsewhere here', 'then all rows are read', $standby);
+
+# Such a callback raises an error after the commit of a transaction without a transaction ID.
+$session = $standby->background_psql('postgres', on_error_stop => 0);
+$session->query("SELECT commit_elsewhere('$to', 'SELECT 1 / 0'), snowflake_nextval()");
+like($session->{stderr}, qr/ERROR:  the statement failed/, 'a callback fails after the commit');
+$later = $standby->safe_psql('postgres', 'SELECT snowflake_nextval()');
+cmp_ok(horizon($standby), '>', $later, 'its session does not hold the horizon back');
+$session->quit;
+
 # Writers in all kinds of transactions, and a reader.
 my $script = "$scratch/write.sql";
 append_to_file($script, <<'SQL');

@@ -32,6 +32,7 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 
 #include "core/demand.h"
@@ -103,25 +104,26 @@ end_batch(HeldBatch *held)
 	held->left = 0;
 }
 
-static SF_HOT void
-end_transaction(XactEvent event, void *argument)
+static void
+prepare_transaction(XactEvent event, void *argument)
 {
-	switch (event)
-	{
-		case XACT_EVENT_COMMIT:
-		case XACT_EVENT_ABORT:
-		case XACT_EVENT_PREPARE:
-			sf_horizon_end();
-			for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
-				end_batch(&held_batches[kind]);
-			break;
-		case XACT_EVENT_PRE_PREPARE:
-			sf_horizon_prepare();
-			break;
-		default:				/* before the end; and of parallel workers,
-								 * which issue nothing */
-			break;
-	}
+	if (event == XACT_EVENT_PRE_PREPARE)
+		sf_horizon_prepare();
+}
+
+/*
+ * The transaction has ended, and all callbacks of transactions have run: see horizon.c.  The slot
+ * and the batches end together, so that an ID that such a callback issues is published too.
+ */
+static SF_HOT void
+end_transaction(ResourceReleasePhase phase, bool commit, bool top_level, void *argument)
+{
+	if (phase != RESOURCE_RELEASE_BEFORE_LOCKS ||
+		CurrentResourceOwner != TopTransactionResourceOwner)
+		return;
+	sf_horizon_end();
+	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+		end_batch(&held_batches[kind]);
 }
 
 /* The flag is set last, since each registration can fail. */
@@ -132,7 +134,8 @@ register_callbacks(void)
 
 	if (registered)
 		return;
-	RegisterXactCallback(end_transaction, NULL);
+	RegisterXactCallback(prepare_transaction, NULL);
+	RegisterResourceReleaseCallback(end_transaction, NULL);
 	sf_lock_register_callbacks();
 	before_shmem_exit(sf_session_end, (Datum) 0);
 	registered = true;

@@ -31,12 +31,31 @@
  * by the barriers W3 follows R1.  The cursor does not move backward, so the cursor that W3 swaps is
  * at or above the one that R1 read, and so is the ID.
  *
- * A slot is cleared after the end of the transaction is visible to others: callbacks of
- * transactions run after the process array was changed.  A reader that finds the slot cleared
- * returns a horizon that may be above the ID, and a statement that begins afterwards sees the row
- * (there is a write barrier before the slot is cleared, and a snapshot is taken under the lock of
- * the process array).  A transaction that has issued several IDs has published the first one, which
- * is the least, since the IDs of a session increase.
+ * A slot is cleared after the end of the transaction is visible to others.  A reader that finds the
+ * slot cleared returns a horizon that may be above the ID, and a statement that begins afterwards
+ * sees the row (there is a write barrier before the slot is cleared, and a snapshot is taken under
+ * the lock of the process array).  A transaction that has issued several IDs has published the
+ * first one, which is the least, since the IDs of a session increase.
+ *
+ * PostgreSQL 15 to 19 end a transaction in these steps:
+ *
+ *	E1. Its end is in WAL (RecordTransactionCommit, RecordTransactionAbort, EndPrepare).
+ *	E2. The process array has changed (ProcArrayEndTransaction, ProcArrayClearTransaction).
+ *	E3. CallXactCallbacks calls the callbacks of transactions, the newest first.
+ *	E4. ResourceOwnerRelease is called for TopTransactionResourceOwner in three phases: before the
+ *		locks, the locks, after the locks.  In each it releases the children of the owner first, and
+ *		then calls the callbacks of resource owners.
+ *
+ * Callbacks of other extensions in E3 can commit rows with IDs of this transaction in other
+ * sessions and on other servers: Citus sends COMMIT PREPARED to its workers there.  A callback of
+ * ours in E3 would run before those that were registered earlier.  So the slot is cleared in E4, in
+ * the first phase: a session that has waited for a lock of the transaction finds it cleared.  Such
+ * callbacks are called for portals and subtransactions too, and for resource owners that other
+ * extensions release; CurrentResourceOwner tells which owner it is.  A transaction that fails runs
+ * E1 to E4 when its error is reported, not at the ROLLBACK, as the callbacks of memory contexts do.
+ *
+ * An error in E3 leads to AbortTransaction.  After a commit with a transaction ID this is a PANIC
+ * in E1.  In other cases E3 and E4 follow, and the slot is cleared in E4.
  *
  * A reader needs the machine ID that belongs to the cursor, as sessions do (change.c).  It reads
  * the generation before the cursor, and reserved_until and the generation again after the machine

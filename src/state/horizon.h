@@ -39,7 +39,10 @@ extern int64 sf_horizon_publish(int64 id);
 /* Undo sf_horizon_publish: the ID was not issued. */
 extern void sf_horizon_withdraw(int64 before);
 
-/* The transaction has ended: its rows are visible, or will never be. */
+/*
+ * The transaction has ended: its rows are visible, also those that callbacks of transactions have
+ * made visible elsewhere, or will never be.
+ */
 extern void sf_horizon_end(void);
 
 /*

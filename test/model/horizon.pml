@@ -9,8 +9,9 @@
  * floor, and for those that are returned later.
  *
  * How to read it: see generator.pml.  A step is one access to shared memory, as there.  A row is
- * visible from the step in which its transaction leaves the process array; a reader's next
- * statement begins after the step in which its horizon is returned, at once.
+ * visible from the step in which its transaction leaves the process array, or from a later one, in
+ * which a callback of another extension commits it elsewhere; a reader's next statement begins after
+ * the step in which its horizon is returned, at once.
  *
  * Simplifications compared with C, and the reasons for which nothing is lost by them:
  *
@@ -20,6 +21,8 @@
  * - A session whose batch is refused or whose swap fails is at "idle" then, where it may wait for
  *   any length of time.  There, its slot holds the first ID of its transaction, and no other ID.
  * - The checker watches one row, as generator.pml watches one ID.
+ * - The promise does not cover rows that are committed elsewhere after a crash of this server.  Here
+ *   they never appear.
  * - One transaction of a run is prepared.  Its transaction ID is in progress from before its slot
  *   is set.  World commits it at any time, or never.
  * - There is no limit on the number of transactions or horizons; cursors end them.
@@ -392,6 +395,15 @@ idle:
 				become_visible(me, DATABASE(me))
 			}
 			goto clear
+		:: atomic {				/* the row is elsewhere, and not visible yet */
+				RUNNING && first != NONE ->
+#ifdef CLEARED_IN_CALLBACK
+				write_slot(NONE)
+#else
+				skip
+#endif
+			}
+			goto elsewhere
 		:: atomic {
 				RUNNING && first != NONE -> vanish(me)
 			}
@@ -611,6 +623,9 @@ prepare:
 		goto clear;
 #endif
 
+		/* a callback of another extension, after the transaction has left the process array */
+elsewhere:
+		atomic { become_visible(me, DATABASE(me)) }
 clear:
 		atomic {
 			first = NONE;
