@@ -20,7 +20,7 @@ SELECT coalesce(json_agg(_postgrest_t), '[]') FROM (SELECT id::text, item FROM o
 
 -- A schema for an API, with views whose keys are text.  Relations of views are found by the columns.
 CREATE SCHEMA api;
-CREATE VIEW api.orders AS SELECT snowflake_to_base32(id) AS id, item FROM orders;
+CREATE VIEW api.orders AS SELECT snowflake_to_base32(id) COLLATE "C" AS id, item FROM orders;
 CREATE VIEW api.lines AS SELECT snowflake_to_base32(id) AS id, snowflake_to_base32(order_id) AS order_id FROM lines;
 SELECT json_agg(row_to_json(orders)) FROM api.orders WHERE id = '7zzzzzzzzzzzz';
 
