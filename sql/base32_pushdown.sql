@@ -39,7 +39,6 @@ SELECT count(*) FROM api_people WHERE (id = 'nonsense') IS NOT TRUE;
 -- joins
 EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';
 SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';
-EXPLAIN (COSTS OFF) SELECT u.name, (SELECT count(*) FROM api_posts p WHERE p.author = u.id) FROM api_people u WHERE u.id = :'five';
 SELECT u.name, (SELECT count(*) FROM api_posts p WHERE p.author = u.id) FROM api_people u WHERE u.id = :'five';
 
 -- order and ranges, in a collation that compares bytes
@@ -49,7 +48,6 @@ EXPLAIN (COSTS OFF) SELECT id FROM api_people WHERE id > :'five' ORDER BY id DES
 SELECT snowflake_from_base32(min(id)), snowflake_from_base32(max(id)) FROM api_people;
 EXPLAIN (COSTS OFF) SELECT id FROM api_people WHERE id < '00' AND id >= '0000' AND id <= '8' AND id > '';
 
-EXPLAIN (COSTS OFF) SELECT author FROM api_posts WHERE author > :'five' COLLATE "POSIX";
 
 -- values that are not constant are compared as text
 EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN people p ON u.id > p.name;

@@ -21,7 +21,6 @@
 #include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
-#include "utils/pg_locale.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -212,17 +211,6 @@ sf_named_wait_event(const char *name)
 	return WaitEventExtensionNew(name);
 #else
 	return PG_WAIT_EXTENSION;
-#endif
-}
-
-/* Whether a collation, which is valid, compares texts byte by byte. */
-static inline bool
-sf_collation_is_c(Oid collation)
-{
-#if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
-#else
-	return lc_collate_is_c(collation);
 #endif
 }
 

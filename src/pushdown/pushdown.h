@@ -166,7 +166,7 @@ extern void sf_replace_in_joins(SfPass *pass, Node *join);
 extern Expr *sf_replace_text(SfPass *pass, OpExpr *operator);
 extern Expr *sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any);
 
-/* Whether a collation compares texts byte by byte. */
+/* Whether a collation is "C", which compares texts byte by byte. */
 extern bool sf_compares_bytes(Oid collation);
 
 /* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */

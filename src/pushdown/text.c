@@ -16,12 +16,13 @@
  *		snowflake_to_base32(id) < snowflake_to_base32(other), and so on		id < other
  *
  * A collation that is not deterministic takes some texts as equal that differ, so nothing is
- * replaced.  < and the others are replaced only if the collation is one that compares bytes: other
+ * replaced.  < and the others are replaced only for the collation "C", which compares bytes: other
  * collations can sort letters and digits in any order.  They are replaced only for a constant t.
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -31,7 +32,6 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
-#include "compat.h"
 #include "core/base32.h"
 #include "functions/functions.h"
 #include "pushdown/pushdown.h"
@@ -39,7 +39,7 @@
 bool
 sf_compares_bytes(Oid collation)
 {
-	return OidIsValid(collation) && sf_collation_is_c(collation);
+	return collation == C_COLLATION_OID;
 }
 
 /* Which comparison of texts an operator is; 0 if none that can be replaced with this collation. */
