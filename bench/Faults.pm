@@ -176,8 +176,7 @@ sub fill_disk
 	restart($server);
 }
 
-# Move the floors forward, past the reservations.  A generator that has not issued an ID since the start of the server is left out: how far
-# it has issued IDs before is not shown.
+# Move the floors forward, past the reservations.
 sub set_floor
 {
 	my ($server) = @_;

@@ -32,7 +32,11 @@ my ($restarted, $restarted_clock) = standby('restarted');
 my ($crashed, $crashed_clock) = standby('crashed');
 
 fails_with($_, $nextval, '25006', qr/cannot execute snowflake_nextval\(\) during recovery/) for $promoted, $restarted, $crashed;
-is($promoted->safe_psql('postgres', 'SELECT reserved_until IS NULL, reservation_writes FROM pg_stat_snowflake WHERE generator = \'bigint\''), 't|0', 'a standby has no reservation');
+for my $kind (qw(bigint sno))
+{
+	my $reserved_until = $primary->safe_psql('postgres', "SELECT reserved_until FROM pg_stat_snowflake WHERE generator = '$kind'");
+	is($promoted->safe_psql('postgres', "SELECT reserved_until >= '$reserved_until', reservation_writes FROM pg_stat_snowflake WHERE generator = '$kind'"), 't|0', 'a standby shows the reservation of the primary');
+}
 
 # The primary continues, and its clock is stepped back before its last commits, so
 # that the times of these are not those of the clock.

@@ -64,7 +64,7 @@ my $session = $server->background_psql('postgres');
 $session->query_safe(q{SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES (65533, 'bigint'); SELECT pg_replication_origin_session_setup('bigint')});
 $server->poll_query_until('postgres', q{SELECT registry_state = 'held' FROM pg_stat_snowflake WHERE generator = 'bigint'});
 fails_with($server, 'SELECT snowflake_nextval()', '55006', qr/already active/);
-is($server->safe_psql('postgres', q{SELECT reserved_until IS NULL FROM pg_stat_snowflake WHERE generator = 'bigint'}), 't', 'the first opening fails');
+is($server->safe_psql('postgres', q{SELECT floor IS NULL FROM pg_stat_snowflake WHERE generator = 'bigint'}), 't', 'the first opening fails');
 
 # A session that ends by this error leaves no lock behind.
 my (undef, undef, $fatal) = $server->psql('postgres', 'SET exit_on_error = on; SELECT snowflake_nextval()');

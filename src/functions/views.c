@@ -22,6 +22,7 @@
 #include "functions/arguments.h"
 #include "generator/generator.h"
 #include "settings.h"
+#include "state/durable.h"
 #include "state/horizon.h"
 #include "state/shared.h"
 
@@ -96,7 +97,8 @@ add_machine_id(Row *row, SfGenerator *generator)
 }
 
 /*
- * The position of the generator; NULL until the first ID in this run of the server.  No reservation
+ * The position of the generator; NULL until the first ID in this run of the server, except for the
+ * reservation: that of the previous run is shown, which a floor must not be below.  No reservation
  * is known while the generator changes, or has no lease.
  */
 static void
@@ -106,10 +108,11 @@ add_position(Row *row, SfGenerator *generator)
 	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
 	int64		ahead = next - GetCurrentTimestamp();
 	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+	SfInstant	end = sf_generator_time(generator, reserved_until);
+	bool		known = opened ? reserved_until != 0 : sf_durable_end(generator->kind, &end);
 
 	add_if(row, opened, sf_interval(Max(ahead, 0)));
-	add_if(row, opened && reserved_until != 0,
-		   TimestampTzGetDatum(sf_generator_time(generator, reserved_until)));
+	add_if(row, known, TimestampTzGetDatum(end));
 	add_if(row, opened, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->floor)));
 }
 

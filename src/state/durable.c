@@ -118,6 +118,18 @@ sf_durable_state_read(const SfGenerator *generator, SfDurableState *state)
 	return number != 0;
 }
 
+bool
+sf_durable_end(SfGeneratorKind kind, SfInstant *end)
+{
+	uint64		number = sf_durable_read(number_of(kind));
+
+	if (kind == SF_GENERATOR_SNO)
+		*end = sf_layout_tick_start(&sf_sno_layout, sf_phase_unpack(number).reserved_tick);
+	else
+		*end = (SfInstant) (number + (uint64) SF_UNIX_EPOCH);
+	return number != 0;
+}
+
 XLogRecPtr
 sf_durable_state_log(SfGenerator *generator, SfInstant reserved_until,
 					 uint64 wall_safe, uint32 drifts, bool lower)

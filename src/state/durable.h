@@ -52,6 +52,12 @@ extern void sf_durable_take_slots(void);
 extern bool sf_durable_state_read(const SfGenerator *generator, SfDurableState *state);
 
 /*
+ * The instant up to which the server may have issued IDs, also before the generator is opened.
+ * Returns false if that was never written, or was lost.
+ */
+extern bool sf_durable_end(SfGeneratorKind kind, SfInstant *end);
+
+/*
  * Write a state to WAL: the instant up to which IDs may be issued, and, for a generator with
  * phases, the last tick of the other phase and the number of changes of the phase.  The lock is
  * held.  Raises the errors of sf_durable_raise.
