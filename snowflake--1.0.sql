@@ -3,6 +3,17 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
+-- both would issue IDs without knowing of each other
+DO $$
+BEGIN
+	IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = 'snowflake_count' AND relkind = 'S') THEN
+		RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+			MESSAGE = 'this database issues Snowflake IDs by portable/snowflake.sql',
+			HINT = 'See docs/portable.md for how the extension takes its place.';
+	END IF;
+END
+$$;
+
 /*
  * Planner support: queries by the time of an ID are answered by the ID
  */

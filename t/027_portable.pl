@@ -1,0 +1,176 @@
+# portable/snowflake.sql: it reads IDs as the extension does, and its IDs are never repeated: not under
+# load, by a clock that is set, by kill -9, by a cancel at any moment, or when the extension takes its
+# place and gives it back.
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use SnowflakeTest;
+use TestClock;
+
+my $script = "$FindBin::RealBin/../portable/snowflake.sql";
+my $clock = TestClock->new;
+my $server = snowflake_server('main', { clock => $clock }, 'snowflake.machine_id = 7', 'max_connections = 50', 'timezone = UTC', 'autovacuum = off');
+
+# Run the script in a database.
+sub portable
+{
+	my ($database, %variables) = @_;
+
+	unlink "$scratch/errors";
+	return run_log([ 'psql', '-Xq', '-d', $server->connstr($database), map({ ('-v', "$_=$variables{$_}") } sort keys %variables), '-f', $script ], '2>', "$scratch/errors");
+}
+
+sub refuses
+{
+	my ($database, $pattern, %variables) = @_;
+
+	ok(!portable($database, %variables), "$pattern: refused");
+	like(slurp_file("$scratch/errors"), $pattern, 'with this error');
+}
+
+# Random IDs and times, and what both make of them.
+my $values = <<'SQL';
+SELECT md5(string_agg(concat_ws(' ', id, d.*, snowflake_timestamp(idLAYOUT), snowflake_machine_id(idLAYOUT), snowflake_sequence(idLAYOUT),
+	snowflake_encode(d.created_at, d.machine_id, d.sequenceLAYOUT), text, snowflake_from_base32(translate(upper(text), '01', 'OI')),
+	snowflake_boundary(d.created_at + n * interval '7 us'LAYOUT), snowflake_boundary(timestamptz '-infinity'LAYOUT), snowflake_boundary(timestamptz 'infinity'LAYOUT)), E'\n' ORDER BY n))
+FROM generate_series(1, ROWS) n, LATERAL (SELECT CASE n WHEN 1 THEN 0 WHEN 2 THEN LAST ELSE (hashint8extended(n, 0) & LAST) >> (n % 20)::integer END AS id) i,
+	LATERAL snowflake_decode(idLAYOUT) d, LATERAL (SELECT snowflake_to_base32(id) AS text) t
+SQL
+my $rows = scaled(15000, 3000);
+for my $layout (split /\n/, $server->safe_psql('postgres', 'SELECT name FROM snowflake_layouts'), 'epoch=2024-01-01T00:00:00.25Z tick=7us timestamp=50 sequence=3 machine=9')
+{
+	my $last = $server->safe_psql('postgres', "SELECT snowflake_boundary('infinity', '$layout') - CASE snowflake_boundary('infinity', '$layout') WHEN 9223372036854775807 THEN 0 ELSE 1 END");
+	my %query = map { $_ => $values =~ s/LAST/$last/gr =~ s/ROWS/$rows/gr =~ s/LAYOUT/$_ eq 'extension' ? ", '$layout'" : ''/ger } 'extension', 'portable';
+
+	$server->safe_psql('postgres', 'CREATE DATABASE reader');
+	ok(portable('reader', layout => $layout), "layout $layout");
+	is($server->safe_psql('reader', $query{portable}), $server->safe_psql('postgres', $query{extension}), "$rows IDs are read alike");
+	$server->safe_psql('postgres', 'DROP DATABASE reader');
+}
+
+# An ordinary role installs it; another one issues IDs, and cannot do more, nor mislead the functions.
+$server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE DATABASE shop OWNER owner');
+my $superuser = $server->safe_psql('postgres', 'SELECT current_user');
+{
+	local $ENV{PGUSER} = 'owner';
+
+	$server->safe_psql('shop', 'CREATE SCHEMA "the shop"; GRANT USAGE, CREATE ON SCHEMA "the shop" TO app');
+	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'an ordinary role runs it');
+	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'and again');
+	refuses('shop', qr/layout of the IDs of this database cannot be changed/, machine_id => 7, schema => 'the shop', layout => 'discord');
+	refuses('shop', qr/machine ID 1024 is out of range/, machine_id => 1024);
+	refuses('shop', qr/"machine_id" is not a number/, machine_id => 'seven');
+	refuses('shop', qr/invalid Snowflake layout/, layout => 'nonsense');
+	refuses('shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=0ms timestamp=41 sequence=12');
+	refuses('shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=1ms timestamp=41 machine=11 sequence=12');
+}
+{
+	local $ENV{PGUSER} = 'app';
+	my $path = 'SET search_path = "the shop";';
+
+	like($server->safe_psql('shop', "$path SELECT snowflake_machine_id(snowflake_nextval())"), qr/^7$/, 'another role issues IDs');
+	for my $statement ('SELECT setval(\'snowflake_base\', 1)', 'SELECT nextval(\'snowflake_count\')', 'SELECT snowflake_move(1)', 'BEGIN; LOCK snowflake_server', 'TABLE snowflake_server', 'DROP FUNCTION snowflake_nextval()')
+	{
+		fails_with($server, "\\connect shop\n$path $statement", '42501');
+	}
+	$server->safe_psql('shop', 'SET search_path = pg_temp, "the shop", pg_catalog;
+		CREATE FUNCTION "the shop".nextval(regclass) RETURNS bigint LANGUAGE sql RETURN 1;
+		CREATE FUNCTION "the shop".pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE sql RETURN 1;
+		CREATE FUNCTION "the shop".clock_timestamp() RETURNS timestamptz LANGUAGE sql RETURN \'infinity\'::timestamptz;
+		CREATE OPERATOR "the shop".+ (LEFTARG = bigint, RIGHTARG = bigint, PROCEDURE = int8mul);
+		CREATE TEMPORARY TABLE snowflake_server ();
+		CREATE TEMPORARY SEQUENCE snowflake_base');
+	is($server->safe_psql('shop', 'SET search_path = pg_temp, "the shop", pg_catalog; CREATE TEMPORARY TABLE snowflake_server (); SELECT snowflake_timestamp(snowflake_nextval()) BETWEEN now() - interval \'1 s\' AND now() + interval \'1 s\''),
+		't', 'objects of others do not mislead it');
+}
+
+# A database has one of the two.
+fails_with($server, "\\connect shop\nCREATE EXTENSION snowflake", '42710', qr/portable\/snowflake\.sql/);
+refuses('postgres', qr/the extension snowflake is installed/, machine_id => 8);
+
+# Load, crashes, and a clock that is set.  The primary key finds a repeated ID.
+$server->safe_psql('postgres', 'CREATE DATABASE load');
+ok(portable('load', machine_id => 7), 'a database for the load');
+$server->safe_psql('load', 'CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer)');
+
+# Sessions that run lines, also after an error, until their connection is lost.
+sub run_lines
+{
+	my ($sessions, @lines) = @_;
+	my $file = "$scratch/lines.sql";
+
+	unlink $file;
+	append_to_file($file, join("\n", @lines));
+	return map { IPC::Run::start([ 'psql', '-Xq', '-d', $server->connstr('load'), '-f', $file ], '2>>', "$scratch/errors", '>', '/dev/null') } 1 .. $sessions;
+}
+
+sub inserts
+{
+	my ($statements, $rows) = @_;
+
+	return ("INSERT INTO items (n) SELECT 1 FROM generate_series(1, $rows);") x $statements;
+}
+
+# What the sessions have reported.
+sub errors
+{
+	my $errors = slurp_file("$scratch/errors");
+
+	unlink "$scratch/errors";
+	return $errors;
+}
+
+my $latest = 0;
+for my $round (1 .. scaled(15, 8))
+{
+	my $before = $server->safe_psql('load', 'SELECT count(*) FROM items');
+	my @sessions = run_lines(8, inserts(30, 200));
+	my $offset = $latest + (-3600, 3600, 0, -0.5, -3600, 3600, 0.5)[ $round % 7 ];
+
+	$server->poll_query_until('load', "SELECT count(*) > $before + 1000 FROM items");
+	$clock->set($offset);
+	crash($server) if $round % 2;
+	$_->finish for @sessions;
+	$latest = $offset if $offset > $latest;
+	$clock->set($latest);
+	$server->start if $round % 2;
+}
+my $errors = errors();
+like($errors, qr/the clock is behind the last Snowflake ID/, 'a clock that is set back by an hour is an error');
+unlike($errors, qr/duplicate key/, 'no ID is repeated');
+unlike(slurp_file($server->logfile), qr/duplicate key/, 'nor for a client that was gone');
+
+# Calls are cancelled at any moment.  They hold no lock then, and others go on.
+my @calls = map { (sprintf('SET statement_timeout = %d;', 1 + $_ % 40), 'SELECT max(snowflake_nextval()) FROM (SELECT pg_sleep(0.011) FROM generate_series(1, 3) n) q;',
+		sprintf('SET statement_timeout = %d;', 1 + $_ % 7), 'SELECT max(snowflake_nextval()) FROM generate_series(1, 1000000);') } 1 .. scaled(200, 60);
+$_->finish for run_lines(4, @calls);
+unlike(errors(), qr/ERROR:  (?!canceling statement)/, 'no other error');
+my $next = 'SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint';
+my $before = $server->safe_psql('load', $next);
+my $one = $server->background_psql('load');
+$one->query_safe('BEGIN');
+$one->query_safe('SELECT snowflake_nextval(), pg_sleep(0.02)') for 1 .. 5;
+is($server->safe_psql('load', q{SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_server'::regclass}), '0', 'a transaction holds no lock after a call');
+like($server->safe_psql('load', 'SELECT snowflake_nextval()'), qr/^\d+$/, 'and others go on');
+$one->query_safe('COMMIT');
+is($server->safe_psql('load', "$next - 2"), $before, 'no transaction IDs are used for subtransactions');
+$one->quit;
+
+# The extension takes its place, and gives it back, under load.
+my $page = slurp_file("$FindBin::RealBin/../docs/portable.md");
+my ($to) = $page =~ /```sql\n(BEGIN;\n-- wait until.*?)```/s;
+my ($back) = $page =~ /```sql\n(BEGIN;\nCREATE TEMPORARY.*?)```/s;
+$back =~ s/\\i portable\S+/\\i $script/;
+my @sessions = run_lines(4, inserts(120, 50));
+for my $way ($to, $back, $to)
+{
+	my $before = $server->safe_psql('load', 'SELECT count(*) FROM items');
+
+	$server->poll_query_until('load', "SELECT count(*) > $before + 500 FROM items");
+	$server->safe_psql('load', $way);
+}
+$_->finish for @sessions;
+is(errors(), '', 'no statement fails');
+is($server->safe_psql('load', 'SELECT count(*) FROM pg_extension WHERE extname = \'snowflake\''), '1', 'the extension is installed at the end');
+$server->stop;
+
+done_testing();
