@@ -35,9 +35,11 @@ check(!(grep { $rows->[$_][0] <= $rows->[ $_ - 1 ][0] } 1 .. $#$rows), 'IDs incr
 my @exact = ('9007199254740991', '2116681624581046272', '9223372036854775807');
 $db->do("INSERT INTO orders SELECT *, 'exact' FROM unnest(?::bigint[])", undef, \@exact);
 $db->do("CREATE TABLE lines AS SELECT id AS order_id FROM orders WHERE item = 'exact'");
-my $related = $db->selectcol_arrayref('SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id');
-check("@$related" eq "@exact", 'IDs are exact');
-check($db->selectrow_array('SELECT max(order_id) FROM lines') eq $exact[2], 'the greatest is exact');
+for my $query ("SELECT id FROM orders WHERE item = 'exact' ORDER BY id", 'SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id',
+	'SELECT max(order_id) FROM lines GROUP BY order_id ORDER BY 1')
+{
+	check("@{ $db->selectcol_arrayref($query) }" eq "@exact", "IDs are exact: $query");
+}
 
 # The trap: last_insert_id() looks for a sequence.
 eval { $db->last_insert_id(undef, undef, 'orders', undef) };

@@ -42,6 +42,15 @@ class Order
     public string $customer;
 }
 
+#[ORM\Entity]
+#[ORM\Table(name: "lines")]
+class Line
+{
+    #[ORM\Id]
+    #[ORM\ManyToOne]
+    public Order $order;
+}
+
 // The trap: a strategy for keys from a sequence.
 #[ORM\Entity]
 #[ORM\Table(name: "others")]
@@ -76,7 +85,7 @@ $connection = DriverManager::getConnection(
     ["driver" => "pdo_pgsql", "dbname" => getenv("PGDATABASE"), "user" => getenv("PGUSER") ?: get_current_user()], $configuration);
 $manager = new EntityManager($connection, $configuration);
 $tool = new SchemaTool($manager);
-$orders = [$manager->getClassMetadata(Order::class)];
+$orders = [$manager->getClassMetadata(Order::class), $manager->getClassMetadata(Line::class)];
 $others = [$manager->getClassMetadata(Other::class)];
 
 // The schema tool creates the default in the options, then finds no difference, and replaces a
@@ -110,6 +119,20 @@ $sorted = $ids;
 sort($sorted);
 check($ids === $sorted, "IDs increase");
 check($connection->fetchOne("SELECT customer FROM orders WHERE id = ?", [$ids[99]]) === "customer 100", "the object has the row's key");
+
+// Exact as rows, in a relation and in an aggregate.
+$exact = ["9007199254740991", "2116681624581046272", "9223372036854775807"];
+foreach ($exact as $id) {
+    $connection->insert("orders", ["id" => $id, "customer" => "exact"]); // persist() would replace the ID
+    $line = new Line();
+    $line->order = $manager->getReference(Order::class, $id);
+    $manager->persist($line);
+}
+$manager->flush();
+$manager->clear();
+foreach (["SELECT o.id FROM \\Order o WHERE o.customer = 'exact' ORDER BY o.id", "SELECT o.id FROM Line l JOIN l.order o ORDER BY o.id",
+    "SELECT MAX(o.id) FROM Line l JOIN l.order o GROUP BY o.id ORDER BY o.id"] as $query)
+    check(array_map("strval", $manager->createQuery($query)->getSingleColumnResult()) === $exact, "IDs are exact: $query");
 
 // IDENTITY makes a sequence, whatever the default in the options; DBAL 4 does so by an identity column ...
 $create = $tool->getCreateSchemaSql($others)[0];

@@ -15,13 +15,16 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import javax.persistence.Column;
 import javax.persistence.Entity;
 import javax.persistence.GeneratedValue;
 import javax.persistence.GenerationType;
 import javax.persistence.Id;
+import javax.persistence.ManyToOne;
 import javax.persistence.Table;
+import org.hibernate.ReplicationMode;
 import org.hibernate.Session;
 import org.hibernate.SessionFactory;
 import org.hibernate.Transaction;
@@ -45,6 +48,7 @@ class OrdersHibernate {
         makeTheTables(configuration);
         insertByIdentity();
         insertByGenerator();
+        readExactly();
     }
 
     // The trap: the schema that Hibernate creates has a sequence for IDENTITY, whatever
@@ -101,6 +105,26 @@ class OrdersHibernate {
         System.out.println("100 lines by " + statements + " statements");
         check(Integer.parseInt(statements) < 10, "a batch of few statements");
         check(query("SELECT item FROM lines WHERE id = " + before).equals("item 99"), "the object has the row's key");
+    }
+
+    // Exact as rows, in a relation and in an aggregate.
+    static void readExactly() {
+        long[] exact = {(1L << 53) - 1, 2116681624581046272L, Long.MAX_VALUE};
+        Session session = sessions.openSession();
+        Transaction transaction = session.beginTransaction();
+        for (long id : exact) {
+            session.createSQLQuery("INSERT INTO orders (id, customer) VALUES (:id, 'exact')").setLong("id", id).executeUpdate();
+            Line line = new Line();
+            line.id = id;
+            line.order = (Order) session.load(Order.class, id);
+            session.replicate(line, ReplicationMode.EXCEPTION); // save() would replace the ID
+        }
+        transaction.commit();
+        session.clear();
+        for (String query : new String[] {"SELECT id FROM Order WHERE customer = 'exact' ORDER BY id",
+            "SELECT o.id FROM Line l JOIN l.order o ORDER BY o.id", "SELECT max(o.id) FROM Line l JOIN l.order o GROUP BY o.id ORDER BY o.id"})
+            check(session.createQuery(query).list().toString().equals(Arrays.toString(exact)), "IDs are exact: " + query);
+        session.close();
     }
 
     static void insert(List<Object> objects) {
@@ -197,6 +221,9 @@ public class Line {
     public Long id;
 
     public String item;
+
+    @ManyToOne
+    public Order order;
 }
 
 // Selects each ID in the transaction that inserts it: change feeds need that.

@@ -36,6 +36,7 @@ class OrdersJdbc {
         }
         readMetadata();
         findTheTrap();
+        readExactly();
     }
 
     // The ID comes back with the row.
@@ -98,14 +99,33 @@ class OrdersJdbc {
 
     // All columns are returned, and the first one is not the key.
     static void findTheTrap() throws SQLException {
-        execute("CREATE TABLE lines (item text NOT NULL, id bigint PRIMARY KEY DEFAULT snowflake_id())");
-        PreparedStatement insert = connection.prepareStatement("INSERT INTO lines (item) VALUES ('7')", Statement.RETURN_GENERATED_KEYS);
+        execute("CREATE TABLE parts (item text NOT NULL, id bigint PRIMARY KEY DEFAULT snowflake_id())");
+        PreparedStatement insert = connection.prepareStatement("INSERT INTO parts (item) VALUES ('7')", Statement.RETURN_GENERATED_KEYS);
         insert.executeUpdate();
         ResultSet keys = insert.getGeneratedKeys();
         keys.next();
         check(keys.getMetaData().getColumnCount() == 2, "all columns come back");
         check(keys.getLong(1) == 7, "the first column is not the key");
         check(keys.getLong("id") > 1L << 60, "the key is found by its name");
+    }
+
+    // Exact as rows, in a relation and in an aggregate.
+    static void readExactly() throws SQLException {
+        String[] exact = {"9007199254740991", "2116681624581046272", "9223372036854775807"};
+        execute("CREATE TABLE lines (order_id bigint NOT NULL REFERENCES orders)");
+        for (String table : new String[] {"orders (item, id) VALUES ('exact', ?)", "lines VALUES (?)"}) {
+            PreparedStatement insert = connection.prepareStatement("INSERT INTO " + table);
+            for (String id : exact) {
+                insert.setLong(1, Long.parseLong(id));
+                insert.executeUpdate();
+            }
+        }
+        for (String query : new String[] {"SELECT id FROM orders WHERE item = 'exact' ORDER BY id",
+            "SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id", "SELECT max(order_id) FROM lines GROUP BY order_id ORDER BY 1"}) {
+            ResultSet rows = connection.createStatement().executeQuery(query);
+            for (String id : exact)
+                check(rows.next() && Long.toString(rows.getLong(1)).equals(id), "IDs are exact: " + query);
+        }
     }
 
     // A server may not listen on TCP: if PGHOST is a directory, it contains the socket.

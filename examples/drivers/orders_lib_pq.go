@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
+	"math"
 
 	"github.com/lib/pq"
 )
@@ -62,6 +63,27 @@ func main() {
 	var copied int
 	must(db.QueryRow("SELECT count(*) FROM orders WHERE id = ANY ($1)", pq.Array(ids)).Scan(&copied))
 	check(copied == 1000, "COPY has written the rows")
+
+	// Exact as rows, in a relation and in an aggregate.
+	exact := []int64{1<<53 - 1, 2116681624581046272, math.MaxInt64}
+	_, err = db.Exec("CREATE TABLE lines (order_id bigint NOT NULL REFERENCES orders)")
+	must(err)
+	for _, id := range exact {
+		_, err = db.Exec("WITH exact AS (INSERT INTO orders (id, item) VALUES ($1, 'exact')) INSERT INTO lines VALUES ($1)", id)
+		must(err)
+	}
+	for _, query := range []string{"SELECT id FROM orders WHERE item = 'exact' ORDER BY id",
+		"SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id", "SELECT max(order_id) FROM lines GROUP BY order_id ORDER BY 1"} {
+		rows, err := db.Query(query)
+		must(err)
+		var found []int64
+		for rows.Next() {
+			found = append(found, 0)
+			must(rows.Scan(&found[len(found)-1]))
+		}
+		must(rows.Err())
+		check(fmt.Sprint(found) == "[9007199254740991 2116681624581046272 9223372036854775807]", "IDs are exact: "+query)
+	}
 
 	// LastInsertId() does not work with PostgreSQL.
 	result, err := db.Exec("INSERT INTO orders (item) VALUES ('a desk')")

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"math"
 
 	"github.com/jackc/pgx/v4"
 )
@@ -68,6 +69,27 @@ func main() {
 	err = db.QueryRow(ctx, "SELECT $1::bigint", order.ID).Scan(&narrow)
 	fmt.Println("int32:", err)
 	check(err != nil, "an ID fits no int32")
+
+	// Exact as rows, in a relation and in an aggregate.
+	exact := []int64{1<<53 - 1, 2116681624581046272, math.MaxInt64}
+	_, err = db.Exec(ctx, "CREATE TABLE lines (order_id bigint NOT NULL REFERENCES orders)")
+	must(err)
+	for _, id := range exact {
+		_, err = db.Exec(ctx, "WITH exact AS (INSERT INTO orders (id, item) VALUES ($1, 'exact')) INSERT INTO lines VALUES ($1)", id)
+		must(err)
+	}
+	for _, query := range []string{"SELECT id FROM orders WHERE item = 'exact' ORDER BY id",
+		"SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id", "SELECT max(order_id) FROM lines GROUP BY order_id ORDER BY 1"} {
+		rows, err := db.Query(ctx, query)
+		must(err)
+		var found []int64
+		for rows.Next() {
+			found = append(found, 0)
+			must(rows.Scan(&found[len(found)-1]))
+		}
+		must(rows.Err())
+		check(fmt.Sprint(found) == "[9007199254740991 2116681624581046272 9223372036854775807]", "IDs are exact: "+query)
+	}
 
 	// In JSON, a number loses digits if it is read as a float64, as JavaScript and Go itself do.
 	var number interface{}

@@ -51,10 +51,11 @@ with psycopg.connect(client_encoding="utf8") as connection:
     exact = [2**53 - 1, 2116681624581046272, 2**63 - 1]
     connection.execute("INSERT INTO orders SELECT *, 'exact' FROM unnest(%s::bigint[])", [exact])
     connection.execute("CREATE TABLE lines AS SELECT id AS order_id FROM orders WHERE item = 'exact'")
-    rows = connection.execute("SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id").fetchall()
-    assert rows == [(id,) for id in exact]
-    assert connection.execute("SELECT max(order_id), array_agg(order_id ORDER BY order_id) FROM lines").fetchone() == (exact[2], exact)
-    assert connection.execute("SELECT json_agg(order_id ORDER BY order_id) FROM lines").fetchone() == (exact,)
+    for query in ("SELECT id FROM orders WHERE item = 'exact' ORDER BY id", "SELECT id FROM orders JOIN lines ON order_id = id ORDER BY id",
+                  "SELECT max(order_id) FROM lines GROUP BY order_id ORDER BY 1"):
+        assert connection.execute(query).fetchall() == [(id,) for id in exact], query
+    aggregates = "SELECT array_agg(order_id ORDER BY order_id), json_agg(order_id ORDER BY order_id) FROM lines"
+    assert connection.execute(aggregates).fetchone() == (exact, exact)
 
     # A sno is returned as a string, and a string is accepted where a sno is expected.
     connection.execute("CREATE TABLE events (id sno PRIMARY KEY DEFAULT sno_nextval(7), name text)")
