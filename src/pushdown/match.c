@@ -90,8 +90,9 @@ fits_in_all_time_zones(const Const *constant, Oid type)
  * comparison raises none.
  */
 static Node *
-as_timestamptz(Node *other, Oid type)
+as_timestamptz(Node *other)
 {
+	Oid			type = exprType(other);
 	Oid			cast;
 
 	if (type == TIMESTAMPTZOID)
@@ -137,16 +138,16 @@ side_of_call(SfPass *pass, List *sides, SfTimeCall *call)
 	return -1;
 }
 
-/* Which comparison of timestamptz, or of it and another type, an operator is. */
-static bool
-strategy_of(Oid operator, int *strategy, Oid types[2])
+/*
+ * Which comparison of timestamptz, or of it and another type, an operator is; 0 if it is another
+ * operator.
+ */
+static int
+strategy_of(Oid operator)
 {
-	Oid			family = lookup_type_cache(TIMESTAMPTZOID, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-
-	if (!op_in_opfamily(operator, family))
-		return false;
-	get_op_opfamily_properties(operator, family, false, strategy, &types[0], &types[1]);
-	return true;
+	return get_op_opfamily_strategy(operator,
+									lookup_type_cache(TIMESTAMPTZOID,
+													  TYPECACHE_BTREE_OPFAMILY)->btree_opf);
 }
 
 bool
@@ -154,13 +155,13 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 {
 	Node	   *other;
 	int			strategy;
-	Oid			types[2];
 	int			side;
 
 	if (list_length(operator->args) != 2)
 		return false;
 	side = side_of_call(pass, operator->args, &comparison->call);
-	if (side < 0 || !strategy_of(operator->opno, &strategy, types))
+	strategy = side < 0 ? 0 : strategy_of(operator->opno);
+	if (strategy == 0)
 		return false;
 
 	other = list_nth(operator->args, 1 - side);
@@ -168,7 +169,7 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 		return false;
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	comparison->id_type = exprType((Node *) comparison->call.id);
-	comparison->instant = as_timestamptz(other, types[1 - side]);
+	comparison->instant = as_timestamptz(other);
 	return comparison->instant && sf_is_worth_replacing(pass, comparison, other);
 }
 
@@ -213,11 +214,8 @@ instants_of(Node *array)
 bool
 sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, List **instants)
 {
-	int			strategy;
-	Oid			types[2];
-
 	if (!any->useOr || !sf_match_call(pass, linitial(any->args), &comparison->call) ||
-		!strategy_of(any->opno, &strategy, types) || strategy != BTEqualStrategyNumber)
+		strategy_of(any->opno) != BTEqualStrategyNumber)
 		return false;
 	comparison->strategy = BTEqualStrategyNumber;
 	comparison->id_type = exprType((Node *) comparison->call.id);
@@ -254,10 +252,8 @@ static bool
 has_default_operators(RowCompareExpr *row, Oid id_type)
 {
 	Oid			family = lookup_type_cache(id_type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-	int			strategy;
-	Oid			types[2];
 
-	return strategy_of(linitial_oid(row->opnos), &strategy, types) &&
+	return strategy_of(linitial_oid(row->opnos)) != 0 &&
 		op_in_opfamily(lsecond_oid(row->opnos), family);
 }
 
