@@ -54,7 +54,7 @@
  * The limits of a registry are 365 days for a lease, and one day for the difference of clocks; a
  * lease can end later than the limits allow if the clocks were set back.
  */
-#define LONGEST_LEASE	(2 * 365 * USECS_PER_DAY)
+#define LONGEST_LEASE	(INT64CONST(2) * 365 * USECS_PER_DAY)
 #define GREATEST_SKEW	USECS_PER_DAY
 
 #define COLUMNS \
