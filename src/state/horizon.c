@@ -52,7 +52,7 @@
  * the first phase: a session that has waited for a lock of the transaction finds it cleared.  Such
  * callbacks are called for portals and subtransactions too, and for resource owners that other
  * extensions release; CurrentResourceOwner tells which owner it is.  A transaction that inserts a
- * row executes 0.09 % more instructions than with a callback in E3.  A transaction that fails runs
+ * row executes 0.08 % more instructions than with a callback in E3.  A transaction that fails runs
  * E1 to E4 when its error is reported, not at the ROLLBACK, as the callbacks of memory contexts do.
  *
  * An error in E3 or E4 leads to AbortTransaction, which begins with E1.  If the transaction has
