@@ -195,7 +195,7 @@ CREATE FUNCTION snowflake_base32_id(id text) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_base32_id(text) IS
-'for the planner: returns the Snowflake ID whose snowflake_to_base32() is the text, byte for byte, and -1 if there is none';
+'for the planner: returns the Snowflake ID whose snowflake_to_base32() is the text, byte for byte, and null if there is none';
 
 /*
  * Layouts

@@ -36,6 +36,17 @@ SELECT count(*) FROM api_people WHERE id = :'five' || ' ';
 SELECT count(*) FROM api_people WHERE NOT id = 'nonsense';
 SELECT count(*) FROM api_people WHERE (id = 'nonsense') IS NOT TRUE;
 
+-- no key is equal to a text that is none of an ID
+CREATE TABLE keys (id bigint PRIMARY KEY);
+INSERT INTO keys VALUES (-1), (0);
+PREPARE one_key (text) AS SELECT id FROM keys WHERE snowflake_to_base32(id) = $1;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE one_key ('nonsense');
+RESET plan_cache_mode;
+SELECT id FROM keys WHERE snowflake_to_base32(id) = 'nonsense' OR snowflake_to_base32(id) = ANY ('{8,0000000000000,NULL}');
+SELECT id FROM keys WHERE snowflake_to_base32(id) = '0000000000000' AND snowflake_to_base32(id) = '8';
+SELECT id FROM keys WHERE id = 0 AND NOT (snowflake_to_base32(id) = 'nonsense' AND id < 5) AND (snowflake_to_base32(id) = ANY ('{8}')) IS FALSE;
+
 -- joins
 EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';
 SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';
@@ -79,4 +90,4 @@ FROM unnest(ARRAY['=', '<', '<=', '>', '>=', '<>']) operator,
 	unnest(ARRAY['id %s %L', 'NOT id %s %L', '%2$L %1$s id', '(id %s %L) IS NOT TRUE', 'id %s %L OR name = ''name 7''']) form;
 DROP VIEW api_people, api_posts;
 DROP FUNCTION is_same(text);
-DROP TABLE people, posts, indexed;
+DROP TABLE people, posts, indexed, keys;

@@ -217,7 +217,7 @@ snowflake_from_base32(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(id);
 }
 
-/* The ID whose text form is the argument, byte for byte; -1, which is no ID, if there is none. */
+/* The ID whose text form is the argument, byte for byte; null if there is none. */
 Datum
 snowflake_base32_id(PG_FUNCTION_ARGS)
 {
@@ -230,6 +230,6 @@ snowflake_base32_id(PG_FUNCTION_ARGS)
 
 	if (!sf_base32_decode(bytes, length, &id, &overflow, &error) ||
 		!sf_base32_is_text_of(bytes, length, id))
-		id = -1;
+		PG_RETURN_NULL();
 	PG_RETURN_INT64(id);
 }

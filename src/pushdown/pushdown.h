@@ -95,6 +95,8 @@ typedef struct SfPass
 	/* The innermost query, if the planner has not begun (early.c). */
 	const struct SfQueryLevel *level;
 	bool		inlines_between;	/* calls of snowflake_between() */
+	/* In AND and OR a condition may become null instead of false. */
+	bool		in_expression;	/* of another kind */
 	/* Becomes true if another user might get another result. */
 	bool	   *depends_on_role;
 	List	   *decided;		/* of SfDecision (match.c) */

@@ -264,6 +264,7 @@ replace(Node *node, void *context)
 	SfPass	   *pass = context;
 	SfComparison comparison;
 	Expr	   *replaced = NULL;
+	bool		in_expression = pass->in_expression;
 
 	if (node == NULL)
 		return NULL;
@@ -301,7 +302,12 @@ replace(Node *node, void *context)
 		default:
 			break;
 	}
-	return replaced ? (Node *) replaced : expression_tree_mutator(node, replace, context);
+	if (replaced)
+		return (Node *) replaced;
+	pass->in_expression = true;
+	node = expression_tree_mutator(node, replace, context);
+	pass->in_expression = in_expression;
+	return node;
 }
 
 List *

@@ -3,9 +3,9 @@
  *	  Conditions on the ID in place of conditions on its text in base 32.
  *
  * Each ID has one text, and texts that are compared byte by byte are in the order of their IDs
- * (core/base32.h).  Let i(t) be snowflake_base32_id(t): the ID whose text is t, or -1, which no ID
- * is.  Let b(t) be the least ID whose text is not below t, and b'(t) the least whose text is above
- * it.  Then the replacements are:
+ * (core/base32.h).  Let i(t) be snowflake_base32_id(t): the ID whose text is t, or null if there is
+ * none.  Let b(t) be the least ID whose text is not below t, and b'(t) the least whose text is
+ * above it.  Then the replacements are:
  *
  *		snowflake_to_base32(id) = t				id = i(t)
  *		snowflake_to_base32(id) = ANY (array)	id = ANY (i(t) of each t)
@@ -14,6 +14,9 @@
  *		snowflake_to_base32(id) <= t			id <  b'(t)
  *		snowflake_to_base32(id) >  t			id >= b'(t)
  *		snowflake_to_base32(id) < snowflake_to_base32(other), and so on		id < other
+ *
+ * The first two can be null where the original is false, so they are made only in conditions that
+ * are connected by AND and OR.  No bigint would do in place of null, since a table can have it.
  *
  * A collation that is not deterministic takes some texts as equal that differ, so nothing is
  * replaced.  < and the others are replaced only for the collation "C", which compares bytes: other
@@ -83,7 +86,7 @@ replace_equal(SfPass *pass, const SfComparison *comparison, Node *text, Oid coll
 {
 	Expr	   *id;
 
-	if (!sf_is_worth_replacing(pass, comparison, text))
+	if (pass->in_expression || !sf_is_worth_replacing(pass, comparison, text))
 		return NULL;
 	id = id_of_text(pass, &comparison->call, copyObject((Expr *) text), collation);
 	return id ? sf_compare_id(comparison, BTEqualStrategyNumber,
@@ -173,7 +176,7 @@ sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
 	CaseTestExpr *element;
 	Node	   *array = lsecond(any->args);
 
-	if (!any->useOr || exprType(array) != TEXTARRAYOID ||
+	if (!any->useOr || pass->in_expression || exprType(array) != TEXTARRAYOID ||
 		strategy_of(any->opno, any->inputcollid) != BTEqualStrategyNumber ||
 		!sf_match_call(pass, linitial(any->args), &comparison.call) ||
 		!sf_is_worth_replacing(pass, &comparison, array))
