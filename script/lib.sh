@@ -1,4 +1,4 @@
-# Functions for all scripts; sourced, by bash.
+# Functions for all scripts; sourced, by bash 3.2 (macOS) or later.
 #
 # Finds PostgreSQL, and runs private servers from a copy of this checkout in a
 # temporary directory, which is removed at the end.  PostgreSQL does not run as
@@ -151,7 +151,7 @@ as_owner() {
 # outside of that.  The array "environment" can have variables for it, such as LD_PRELOAD.
 environment=()
 control_server() {
-	as_owner env "${environment[@]}" "$bindir/pg_ctl" -D "$work/$server/data" "$@" > /dev/null
+	as_owner env ${environment[@]+"${environment[@]}"} "$bindir/pg_ctl" -D "$work/$server/data" "$@" > /dev/null
 }
 
 # start_server LINE...: make a server with these lines of configuration, and start it
@@ -210,23 +210,21 @@ stage() {
 	end_stage "$1"
 }
 
-declare -A stage_pid stage_began
-
 # begin_stage NAME COMMAND...: run a group of tests in the background.
 begin_stage() {
 	local name=$1
 	shift
-	stage_began[$name]=$SECONDS
 	"$@" > "$work/$name.log" 2>&1 &
-	stage_pid[$name]=$!
+	say "$! $SECONDS" > "$work/$name.stage"
 }
 
 # end_stage NAME: wait for it, and count the lines of its output that report a test: TAP's, and
 # those of pg_regress before 16.
 end_stage() {
-	local name=$1 status=0 good bad
+	local name=$1 status=0 good bad pid began
 	printf '%-24s' "$name"
-	wait "${stage_pid[$name]}" || status=$?
+	read -r pid began < "$work/$name.stage"
+	wait "$pid" || status=$?
 	good=$(grep -aviE '# skip' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
 	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED)' "$work/$name.log")
 	if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
@@ -240,7 +238,7 @@ end_stage() {
 	fi
 	passed=$((passed + good))
 	failed=$((failed + bad))
-	say "$good passed, $bad failed ($((SECONDS - stage_began[$name])) s)"
+	say "$good passed, $bad failed ($((SECONDS - began)) s)"
 	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -aE '^not ok' "$work/$name.log"
