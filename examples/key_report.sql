@@ -23,8 +23,9 @@ SELECT extnamespace::regnamespace AS extension FROM pg_extension WHERE extname =
 \endif
 SELECT CASE WHEN to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN 'SELECT 0::oid WHERE false'
 	ELSE 'SELECT logicalrelid::oid FROM pg_catalog.pg_dist_partition' END AS distributed \gset
+SET jit = off;
 SET client_min_messages = warning;
-DROP TABLE IF EXISTS pg_temp.key_family, pg_temp.key_candidates, pg_temp.key_foreign, pg_temp.key_columns, pg_temp.key_guesses, pg_temp.key_narrow,
+DROP TABLE IF EXISTS pg_temp.key_family, pg_temp.key_candidates, pg_temp.key_foreign, pg_temp.key_published, pg_temp.key_columns, pg_temp.key_guesses, pg_temp.key_narrow,
 	pg_temp.key_report, pg_temp.key_statements;
 RESET client_min_messages;
 
@@ -48,6 +49,7 @@ WITH RECURSIVE family (relation, member) AS (
 	SELECT oid, oid FROM pg_class WHERE relkind IN ('r', 'p', 'f') AND relpersistence <> 't'
 	UNION SELECT relation, inhrelid FROM family JOIN pg_inherits ON inhparent = member)
 SELECT * FROM family;
+CREATE INDEX ON key_family (relation);
 
 -- all columns, with the kind of the type, below any domains, and the default
 CREATE TEMP TABLE key_candidates AS
@@ -73,12 +75,20 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
 WHERE c.relkind IN ('r', 'p', 'f') AND c.relpersistence <> 't' AND n.nspname !~ '^(pg_.*|information_schema)$'
 	AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'e');
+CREATE INDEX ON key_candidates (relation, number);
+CREATE INDEX ON key_candidates (sequence);
 
 -- pairs of columns of foreign keys
 CREATE TEMP TABLE key_foreign AS
 SELECT confrelid AS relation, pair.referred AS number, conrelid AS referring, pair.referring AS referring_number
 FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS pair (referring, referred)
 WHERE contype = 'f';
+CREATE INDEX ON key_foreign (relation, number);
+CREATE INDEX ON key_foreign (referring);
+CREATE TEMP TABLE key_published AS
+SELECT schemaname AS nspname, tablename AS relname, string_agg(pubname, ', ' ORDER BY pubname) AS names FROM pg_publication_tables GROUP BY 1, 2;
+CREATE INDEX ON key_published (relname);
+ANALYZE key_family, key_candidates, key_foreign, key_published;
 
 CREATE TEMP TABLE key_columns AS
 SELECT *, CASE
@@ -95,13 +105,15 @@ WHERE NOT is_inherited AND nspname ~ ('^(' || :'schema' || ')$')
 		OR EXISTS (SELECT FROM pg_index WHERE indrelid = relation AND indisprimary AND indnkeyatts = 1 AND indkey[0] = number)
 			AND NOT EXISTS (SELECT FROM key_foreign f WHERE f.referring = k.relation AND f.referring_number = k.number));
 
+ANALYZE key_columns;
+
 -- columns that are named after a key, and have no foreign key
 CREATE TEMP TABLE key_guesses AS
-SELECT k.relation, k.number, c.column_name, c.kind
+SELECT DISTINCT k.relation, k.number, c.column_name, c.kind
 FROM (SELECT *, lower(replace(name, '_', '')) AS short, lower(replace(relname, '_', '')) AS called FROM key_columns) k
-	JOIN (SELECT *, lower(replace(name, '_', '')) AS short FROM key_candidates) c
-		ON c.nspname = k.nspname AND NOT c.is_inherited AND (c.kind = k.kind OR c.kind = 'narrow' AND k.kind = 'bigint')
-			AND c.short IN (nullif(k.short, 'id'), called || k.short, regexp_replace(regexp_replace(called, 'ies$', 'y'), 's$', '') || k.short)
+	CROSS JOIN unnest(ARRAY[nullif(k.short, 'id'), called || k.short, regexp_replace(regexp_replace(called, 'ies$', 'y'), 's$', '') || k.short]) AS guess
+	JOIN key_candidates c ON c.nspname = k.nspname AND lower(replace(c.name, '_', '')) = guess AND NOT c.is_inherited
+		AND (c.kind = k.kind OR c.kind = 'narrow' AND k.kind = 'bigint')
 WHERE NOT EXISTS (SELECT FROM key_foreign f WHERE f.referring = c.relation AND f.referring_number = c.number)
 	AND NOT EXISTS (SELECT FROM key_columns o WHERE o.relation = c.relation AND o.number = c.number);
 
@@ -131,6 +143,9 @@ SELECT r.relation, r.number, c.relation AS other, c.table_name, c.column_name, c
 			UNION ALL SELECT 'the type of ' || m.table_name WHERE m.is_typed) AS u (name)
 	WHERE f.relation = c.relation) AS used_by
 FROM related r JOIN key_candidates c ON c.relation = r.other AND c.number = r.other_number AND c.kind = 'narrow' AND NOT c.is_inherited;
+
+CREATE INDEX ON key_narrow (relation);
+ANALYZE key_guesses, key_narrow;
 
 CREATE TEMP TABLE key_report AS
 SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.origin, r.rows, greatest_key,
@@ -166,7 +181,7 @@ SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.origin, r.ro
 		'perhaps references of 32 bits: ' || (SELECT string_agg(column_name, ', ') FROM key_guesses g
 			WHERE g.relation = k.relation AND g.number = k.number AND g.kind = 'narrow'),
 		'the sequence is named in ' || (SELECT string_agg(pg_describe_object('pg_proc'::regclass, p.oid, 0), ', ') FROM pg_proc p
-			JOIN pg_class s ON s.oid = k.sequence WHERE strpos(p.prosrc, s.relname) > 0),
+			JOIN pg_class s ON s.oid = k.sequence WHERE p.oid >= 16384 AND strpos(p.prosrc, s.relname) > 0),
 		CASE WHEN NOT pg_has_role(k.relowner, 'USAGE') THEN 'the owner is ' || k.relowner::regrole END,
 		CASE WHEN row_security_active(k.relation) THEN 'row-level security is forced' END), '') AS decision
 FROM key_columns k
@@ -174,10 +189,10 @@ FROM key_columns k
 		SELECT sum(nullif(c.reltuples, -1)) FILTER (WHERE c.relkind <> 'p')::bigint AS rows, count(*) AS members, sum(pg_relation_size(c.oid)) AS bytes,
 			bool_or(m.identity = 'a') AS is_always, bool_or(c.relkind = 'f' AND k.relkind <> 'f') AS has_foreign,
 			bool_or(p.partstrat IN ('r', 'l') AND m.number = ANY (p.partattrs)) AS is_by_key,
-			string_agg(DISTINCT (SELECT string_agg(pubname, ', ' ORDER BY pubname) FROM pg_publication_tables
-				WHERE schemaname = m.nspname AND tablename = m.relname), ', ') AS publications
+			string_agg(DISTINCT n.names, ', ') AS publications
 		FROM key_family f JOIN pg_class c ON c.oid = f.member JOIN key_candidates m ON m.relation = c.oid AND m.name = k.name
 			LEFT JOIN pg_partitioned_table p ON p.partrelid = c.oid
+			LEFT JOIN key_published n ON n.nspname = m.nspname AND n.relname = m.relname
 		WHERE f.relation = k.relation) r
 	CROSS JOIN LATERAL (
 		SELECT string_agg(column_name, ', ' ORDER BY column_name) AS columns, string_agg(DISTINCT used_by, ', ') AS used_by FROM key_narrow n
