@@ -206,7 +206,7 @@ SELECT row_number() OVER (ORDER BY needs_decision IS NOT NULL, phase, table_name
 FROM (
 	SELECT 1 AS phase, n.table_name, format('ALTER TABLE %s %s', n.table_name, string_agg(DISTINCT format('ALTER COLUMN %I TYPE bigint', n.name), ', ')) AS statement,
 		'ACCESS EXCLUSIVE, also at the other ends of foreign keys' AS lock, true AS rewrites,
-		concat_ws('; ', '32 bits: changed by a rewrite here, or online by examples/convert_key.sql',
+		concat_ws('; ', '32 bits: rewrite, or convert online: docs/migration.md',
 			'change subscribers first: ' || string_agg(DISTINCT k.publications, ', ')) AS needs_decision
 	FROM key_report k JOIN key_narrow n USING (relation, number)
 	WHERE k.obstacle IS NULL
