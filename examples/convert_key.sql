@@ -466,7 +466,7 @@ SELECT format('DROP INDEX CONCURRENTLY %s', indexrelid::regclass) FROM pg_index 
 WHERE indrelid IN (SELECT relation FROM convert_key.tables) AND relname LIKE 'convert\_key\_%' AND NOT indisvalid \gexec
 SELECT format('SET default_tablespace = %L', i.tablespace), format('CREATE %sINDEX CONCURRENTLY %I ON %s %s', i.is_unique, i.new_name, i.relation, d.definition)
 FROM convert_key.tables t, convert_key.definitions(t.relation) d, convert_key.indexes i
-WHERE i.oid = d.object AND to_regclass(format('%s.%I', i.schema, i.new_name)) IS NULL \gexec
+WHERE i.oid = d.object AND to_regclass(format('%s.%I', i.schema, i.new_name)) IS NULL ORDER BY i.oid \gexec
 SET default_tablespace = '';
 SELECT format('CREATE UNIQUE INDEX CONCURRENTLY convert_key_old ON %s (%I)', j.relation, j.key) FROM convert_key.job j JOIN pg_class c ON c.oid = j.relation
 WHERE j.is_uuid AND to_regclass(format('%s.convert_key_old', c.relnamespace::regnamespace)) IS NULL \gexec

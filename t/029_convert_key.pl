@@ -11,7 +11,7 @@ my $measures = $ENV{SNOWFLAKE_TEST_ROWS};
 my $rows = $measures // scaled(20000, 4000);
 my $script = "$FindBin::RealBin/../examples/convert_key.sql";
 my $server = snowflake_server('main', 'snowflake.machine_id = 3', "timezone = 'UTC'", 'max_wal_senders = 0', 'wal_level = replica',
-	$measures ? ('fsync = on', 'log_statement = none', 'log_connections = off', 'log_disconnections = off', 'shared_buffers = 1GB', 'max_wal_size = 8GB', 'checkpoint_timeout = 5min') : ());
+	$measures ? ('fsync = on', 'log_statement = none', 'log_lock_waits = on', 'deadlock_timeout = 60ms', 'log_connections = off', 'log_disconnections = off', 'shared_buffers = 1GB', 'max_wal_size = 8GB', 'checkpoint_timeout = 5min') : ());
 my $database;
 
 sub value { return $server->safe_psql($database, $_[0]); }
@@ -136,6 +136,7 @@ sub start_clients
 {
 	my ($name, $clients, $commands) = @_;
 	local $ENV{PGOPTIONS} = '-c search_path=shop,public';
+	local $ENV{PGAPPNAME} = 'program';
 	my $file = "$scratch/$name.sql";
 
 	unlink $file;
@@ -152,9 +153,9 @@ sub stop_programs
 {
 	my ($state) = @_;
 
-	$_->signal('INT') for @clients;
+	value(q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'program'});
 	$_->finish for @clients;
-	unlike(slurp_file("$scratch/$_.err"), qr/ERROR/, "no statement of the $_ has failed, $state") for 'writers', 'reader';
+	unlike(slurp_file("$scratch/$_.err"), qr/ERROR:/, "no statement of the $_ has failed, $state") for 'writers', 'reader';
 }
 
 # The definitions of all that has names, and not of its column's type.
@@ -227,7 +228,7 @@ sub compare_rows
 	}
 }
 
-# The greatest time in seconds that a statement took, and statements a second, between two times.
+# The statements a second between two times, and the longest time of one in seconds.
 sub figures
 {
 	my ($name, $from, $to) = @_;
@@ -246,42 +247,35 @@ sub figures
 
 sub measure
 {
-	my @phases = ([ 'before', time ]);
-	my $wal = sub { value("SELECT pg_current_wal_lsn() - '0/0'") };
-	my @wal = ($wal->());
+	my @phases;
+	my $phase = sub { push @phases, [ $_[0], time, value("SELECT pg_current_wal_lsn() - '0/0'") ] };
+	my @steps;
 
-	sleep 60;    # the rate of the programs alone
-	push @phases, [ 'script starts', time ];
-	push @wal, $wal->();
-	my $run = start_script();
-	my $seen = 0;
-	while ($run->pumpable)
-	{
-		my @steps = slurp_file("$scratch/script.out") =~ /^(Adding|Filling|Creating|Comparing)/mg if -e "$scratch/script.out";
-
-		push(@phases, [ $steps[ $seen++ ], time ]), push @wal, $wal->() while $seen < @steps;
-		select(undef, undef, undef, 0.1);
-		$run->pump_nb;
-	}
-	ok($run->finish, 'the script has run') or diag(slurp_file("$scratch/script.out"));
-	push @phases, [ 'swap', time ];
-	push @wal, $wal->();
-	sleep 5;
-	runs('swap', 'CALL convert_key.swap()');
-	sleep 5;
-	push @phases, [ 'after', time ];
-	push @wal, $wal->();
+	$phase->('before');
 	sleep 60;
-	push @phases, [ 'end', time ];
-	push @wal, $wal->();
+	$phase->('start');
+	my $run = start_script();
+	wait_until(sub {
+		@steps = slurp_file("$scratch/script.out") =~ /^(Adding columns|Filling|Creating|Adding constraints|Comparing)/mg;
+		$phase->($steps[ @phases - 2 ]) while @steps > @phases - 2;
+		!$run->pumpable;
+	}) or wait_until(sub { !$run->pumpable });
+	ok($run->finish, 'the script has run') or diag(slurp_file("$scratch/script.out"));
+	$phase->('swap');
+	runs('swap', 'CALL convert_key.swap()');
+	$phase->('after');
+	sleep 60;
+	$phase->('end');
 	stop_programs('measured');
 	for my $n (0 .. $#phases - 1)
 	{
-		my ($name, $from) = @{ $phases[$n] };
-		my $to = $phases[ $n + 1 ][1];
+		my ($name, $from, $wal) = @{ $phases[$n] };
+		my (undef, $to, $next_wal) = @{ $phases[ $n + 1 ] };
 
-		diag(join '; ', sprintf('%s: %d s', $name, $to - $from), (map { figures($_, $from, $to) } 'writers', 'reader'), sprintf('WAL %.0f MB', ($wal[ $n + 1 ] - $wal[$n]) / 1e6));
+		diag(join '; ', sprintf('%s: %d s', $name, $to - $from), (map { figures($_, $from, $to + 1) } 'writers', 'reader'), sprintf('WAL %.0f MB', ($next_wal - $wal) / 1e6));
 	}
+	my ($longest) = sort { $b <=> $a } 0, slurp_file($server->logfile) =~ /program LOG:  process \d+ acquired \w+ on .* after ([\d.]+) ms/g;
+	diag("longest wait of a program for a lock: $longest ms, or less than 60 ms if it is 0");
 }
 
 my $waits = qr/waiting for the transactions/;
