@@ -115,7 +115,7 @@ medians() {
 }
 
 # plot NAME: draws by the commands of gnuplot that it reads, which find the data in the file $data,
-# lines with tabs between fields.  Its own white ground makes it readable on any page.
+# lines with tabs between fields.  On a dark page the colors are inverted, their hues are not.
 plot() {
 	local file=$results/$1.svg
 
@@ -132,11 +132,13 @@ plot() {
 			'set linetype 7 lc rgb "#9a6700" lw 2 pt 6' 'set linetype 8 lc rgb "#cf222e" lw 2 pt 8' 'set linetype 9 lc rgb "#24292f" lw 2 pt 12' \
 			"data = '$data'"
 		cat
-	} | gnuplot && say "Drawn: $1.svg"
+	} | gnuplot &&
+		sed -i 's|^<title>.*|<style>@media (prefers-color-scheme: dark) { #gnuplot_canvas { filter: invert(0.93) hue-rotate(180deg) } }</style>|' "$file" &&
+		say "Drawn: $1.svg"
 }
 
-# Bars, one for each line "name<TAB>median<TAB>min<TAB>max" of $data.
-plot_bars() { # NAME TITLE LABEL
+# Bars, one for each line "name<TAB>median<TAB>min<TAB>max" of $data.  Names that begin with OWN are highlighted.
+plot_bars() { # NAME TITLE LABEL OWN
 	plot "$1" <<-END
 		set title "$2"
 		set xlabel "$3"
@@ -144,12 +146,14 @@ plot_bars() { # NAME TITLE LABEL
 		set yrange [*:*] reverse
 		set offsets graph 0, graph 0.12, 0.6, 0.6
 		set lmargin 34
+		set rmargin 4
 		set style fill solid 0.9 noborder
 		set border 1
+		set format x "%.7g"
 		unset key
-		plot data using (\$2 / 2):0:(\$2 / 2):(0.35):ytic(1) with boxxyerror lc rgb "#1f6feb", \\
+		plot data using (\$2 / 2):0:(\$2 / 2):(0.35):(strstrt(strcol(1), "$4") == 1 ? 0x1f6feb : 0xafb8c1):ytic(1) with boxxyerror lc rgb variable, \\
 			data using 2:0:3:4 with xerrorbars pt 0 lc rgb "#24292f", \\
-			data using 4:0:(sprintf("  %.4g", \$2)) with labels left
+			data using 4:0:(sprintf(\$2 >= 100 || \$2 == int(\$2) ? "  %.0f" : \$2 < 1 ? "  %.3f" : "  %.1f", \$2)) with labels left
 	END
 }
 

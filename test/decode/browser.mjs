@@ -128,8 +128,11 @@ async function testErrors() {
 	is(await text("layout-error"), 'At character 48, field "machine" has more than 63 bits.', "a definition that is none");
 	await type("layout", "twitter");
 	await type("id", "9q7wrejc2222g222");
+	is([await shown("time"), await text("id-error"), await value("layout")], ["2026-11-21T16:54:27.668Z", "", "twitter"], "a sno is decoded in any layout");
+	await type("layout", "sno");
+	await type("id", "2124435266734157824");
 	await click("#id-note button");
-	is([await shown("time"), await value("layout")], ["2026-11-21T16:54:27.668Z", "sno"], "a sno in another layout: the page offers to choose sno");
+	is(await value("layout"), "unknown", "a bigint in the layout sno: the page offers the other layouts");
 }
 
 async function testRanges() {
@@ -151,6 +154,8 @@ async function testUnknown() {
 	is(await evaluate("document.querySelectorAll('#time-result tbody tr').length"), 8, "the boundary of a time in all layouts");
 	await click("#id-result tbody button");
 	is(await shown("time"), "2022-06-28T16:07:40.105Z", "a layout is chosen from the table");
+	await click("#id-result button");
+	is([await value("layout"), (await order()).split(",").length], ["unknown", 7], "beside a result, the page offers to show all layouts");
 }
 
 // Contrast of text and background, as WCAG 2 defines it, where it is least.
