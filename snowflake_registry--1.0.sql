@@ -49,7 +49,7 @@
  * Servers are trusted to use what they were granted, and nothing else.  A server that lies
  * can make others wait, by taking machine IDs or by causing grace periods.  Each number,
  * time and text that a server sends is bounded, so that its effects end soon after the
- * calls do: docs/security.md lists the bounds.
+ * calls do: docs/reference/registry.md lists the bounds.
  *
  * An answer counts when its transaction has committed, not when the row has been read.
  * The commit waits for WAL, and for the synchronous standbys, if any are configured.

@@ -11,7 +11,6 @@ import time
 
 import psycopg
 
-PAGE = 100
 TIMEOUT = 0.2    # seconds between polls if there is no notification; a second or more elsewhere
 
 delivered = {}
@@ -19,27 +18,26 @@ polls = 0
 progress = threading.Condition()
 
 
-def deliver(id, message):
+def deliver(id, body):
     """Hand a message on.  After a failure it can be the same one again: the receiver knows it by its ID."""
     with progress:
-        delivered.setdefault(id, message)
+        delivered.setdefault(id, body)
         progress.notify_all()
 
 
-def drain(connection):
-    """Deliver the next page; return whether there may be more."""
+# docs/change-feeds.md has this function.  One poller reads at a time: others wait for the position, and then continue there.
+def read_page(connection):
+    """Deliver the next rows; return whether there may be more."""
     with connection.transaction():
-        # One poller at a time: others wait here, and then continue from its position.
-        position = connection.execute("SELECT next_id FROM positions WHERE reader = 'mail' FOR UPDATE").fetchone()[0]
-        horizon = connection.execute("CALL snowflake_horizon(NULL)").fetchone()[0]
-        messages = connection.execute(
-            "SELECT id, message FROM outbox WHERE id >= %s AND id < %s ORDER BY id LIMIT %s", [position, horizon, PAGE]).fetchall()
-        for message in messages:
-            deliver(*message)
-        is_full = len(messages) == PAGE
-        next_id = messages[-1][0] + 1 if is_full else max(position, horizon)
-        if next_id != position:
-            connection.execute("UPDATE positions SET next_id = %s WHERE reader = 'mail'", [next_id])
+        next_id, = connection.execute("SELECT next_id FROM positions WHERE reader = 'mail' FOR UPDATE").fetchone()
+        horizon, = connection.execute("CALL snowflake_horizon(NULL)").fetchone()
+        rows = connection.execute("SELECT id, body FROM messages WHERE id >= %s AND id < %s ORDER BY id LIMIT 100", [next_id, horizon]).fetchall()
+        for id, body in rows:
+            deliver(id, body)
+        is_full = len(rows) == 100
+        new_position = rows[-1][0] + 1 if is_full else max(next_id, horizon)
+        if new_position != next_id:
+            connection.execute("UPDATE positions SET next_id = %s WHERE reader = 'mail'", [new_position])
     return is_full
 
 
@@ -65,9 +63,9 @@ def poll(stop):
             # arrives with the result of another statement.
             with connect(application_name="poller") as connection, connect(application_name="poller") as listener:
                 connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-                listener.execute("LISTEN outbox")
+                listener.execute("LISTEN messages")
                 while not stop.is_set():
-                    while drain(connection):
+                    while read_page(connection):
                         pass
                     with progress:
                         polls += 1
@@ -89,16 +87,16 @@ def was_delivered(message):
 
 
 def insert(connection, message):
-    connection.execute("INSERT INTO outbox (message) VALUES (%s)", [message])
+    connection.execute("INSERT INTO messages (body) VALUES (%s)", [message])
 
 
 with connect() as connection, connect() as slow:
-    connection.execute("CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), message text NOT NULL)")
-    connection.execute("SELECT snowflake_enable_feed('outbox')")
+    connection.execute("CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text NOT NULL)")
+    connection.execute("SELECT snowflake_enable_feed('messages')")
     connection.execute("CREATE TABLE positions (reader text PRIMARY KEY, next_id bigint NOT NULL)")
     connection.execute("INSERT INTO positions VALUES ('mail', 0)")
-    connection.execute("CREATE FUNCTION notify_outbox() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NOTIFY outbox; RETURN NULL; END'")
-    connection.execute("CREATE TRIGGER notify AFTER INSERT ON outbox EXECUTE FUNCTION notify_outbox()")
+    connection.execute("CREATE FUNCTION notify_messages() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NOTIFY messages; RETURN NULL; END'")
+    connection.execute("CREATE TRIGGER notify AFTER INSERT ON messages EXECUTE FUNCTION notify_messages()")
 
     stop = threading.Event()
     poller = threading.Thread(target=poll, args=[stop])
@@ -123,13 +121,13 @@ with connect() as connection, connect() as slow:
         # The poller's connections are lost.
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'poller'")
         with connection.transaction():
-            for number in range(3 * PAGE):
+            for number in range(300):
                 insert(connection, f"message {number}")
-        wait_until(was_delivered(f"message {3 * PAGE - 1}"))
+        wait_until(was_delivered("message 299"))
     finally:
         stop.set()
         poller.join()
 
-    committed = connection.execute("SELECT message FROM outbox ORDER BY id").fetchall()
+    committed = connection.execute("SELECT body FROM messages ORDER BY id").fetchall()
     assert list(delivered.values()) == [row[0] for row in committed], "all messages, in the order of their IDs"
     print(f"{len(delivered)} messages delivered")

@@ -1,11 +1,11 @@
 # The feed of a table that two servers write and replicate to each other: the statements of
-# docs/change-feeds.md.  A reader on each server reads the rows of both while transactions that
+# docs/change-feeds-recovery.md.  A reader on each server reads the rows of both while transactions that
 # commit late insert more.  It misses none, and reads none twice.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 
-my ($procedures) = slurp_file("$FindBin::RealBin/../docs/change-feeds.md") =~ /```sql\n(CREATE EXTENSION dblink;.*?CREATE PROCEDURE read_other.*?)```/s;
+my ($procedures) = slurp_file("$FindBin::RealBin/../docs/change-feeds-recovery.md") =~ /```sql\n(CREATE EXTENSION dblink;.*?CREATE PROCEDURE read_other.*?)```/s;
 my $transactions = 150;
 my %servers = map { $_ => snowflake_server("server_$_", { init => [ allows_streaming => 'logical' ] }, "snowflake.machine_id = $_") } 1, 2;
 
