@@ -38,7 +38,7 @@ SELECT count(*) FROM api_people WHERE (id = 'nonsense') IS NOT TRUE;
 
 -- no key is equal to a text that is none of an ID
 CREATE TABLE keys (id bigint PRIMARY KEY);
-INSERT INTO keys VALUES (-1), (0);
+INSERT INTO keys VALUES (-1), (0), (9223372036854775807);
 PREPARE one_key (text) AS SELECT id FROM keys WHERE snowflake_to_base32(id) = $1;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE one_key ('nonsense');
@@ -46,6 +46,10 @@ RESET plan_cache_mode;
 SELECT id FROM keys WHERE snowflake_to_base32(id) = 'nonsense' OR snowflake_to_base32(id) = ANY ('{8,0000000000000,NULL}');
 SELECT id FROM keys WHERE snowflake_to_base32(id) = '0000000000000' AND snowflake_to_base32(id) = '8';
 SELECT id FROM keys WHERE id = 0 AND NOT (snowflake_to_base32(id) = 'nonsense' AND id < 5) AND (snowflake_to_base32(id) = ANY ('{8}')) IS FALSE;
+-- the greatest key
+SELECT id FROM keys WHERE id >= 0 AND snowflake_to_base32(id) COLLATE "C" < '8';
+SELECT id FROM keys WHERE snowflake_to_base32(id) COLLATE "C" >= '7zzzzzzzzzzzz';
+SELECT id FROM keys WHERE snowflake_to_base32(id) COLLATE "C" > '7zzzzzzzzzzzz';
 
 -- joins
 EXPLAIN (COSTS OFF) SELECT count(*) FROM api_people u JOIN api_posts p ON p.author = u.id WHERE u.id = :'five';

@@ -132,7 +132,7 @@ FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,hash
 -- views whose keys are texts, for each table
 SELECT format('CREATE VIEW t_%1$s AS SELECT snowflake_to_base32(id)%2$s AS key, snowflake_timestamp(id) AS created_at, n, item FROM %1$s', name, suffix)
 FROM unnest('{plain,loose,bare,domained,partial,parted,hashed,secret,far,parent}'::text[],
-	ARRAY[' COLLATE "C"', '', ' COLLATE "C"', ' COLLATE "C"', ' COLLATE unlike', ' COLLATE "C"', ' COLLATE letters_first', '', ' COLLATE "C"', ' COLLATE "POSIX"']) u (name, suffix) \gexec
+	ARRAY[' COLLATE "C"', ' COLLATE "C"', '', ' COLLATE "C"', ' COLLATE unlike', ' COLLATE "C"', ' COLLATE letters_first', '', ' COLLATE "C"', ' COLLATE "POSIX"']) u (name, suffix) \gexec
 CREATE VIEW t_all AS SELECT * FROM t_plain UNION ALL SELECT * FROM t_parted UNION ALL SELECT snowflake_to_base32(id) COLLATE "C", NULL, n, item FROM loose;
 CREATE VIEW t_barrier WITH (security_barrier) AS SELECT * FROM t_plain WHERE n % 4 <> 1;
 
