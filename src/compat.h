@@ -54,6 +54,11 @@ typedef RepOriginId ReplOriginId;
 #define InvalidReplOriginId InvalidRepOriginId
 #endif
 
+/* 20 renamed the comparator of sort keys. */
+#if PG_VERSION_NUM < 200000
+#define ssup_datum_uint64_cmp ssup_datum_unsigned_cmp
+#endif
+
 /* pg_noreturn, before the declaration of a function that does not return, exists since 18. */
 #ifndef pg_noreturn
 #ifdef __GNUC__

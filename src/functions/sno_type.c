@@ -255,7 +255,7 @@ never_abort_abbreviation(int count, SortSupport ssup)
 static void
 use_sort_keys(SortSupport ssup)
 {
-	ssup->comparator = ssup_datum_unsigned_cmp;
+	ssup->comparator = ssup_datum_uint64_cmp;
 	ssup->abbrev_converter = sort_key;
 	ssup->abbrev_abort = never_abort_abbreviation;
 	ssup->abbrev_full_comparator = compare_in_sort;
