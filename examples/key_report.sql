@@ -62,7 +62,7 @@ SELECT c.oid AS relation, a.attnum AS number, n.nspname, c.relname, a.attname AS
 	format('%s.%I', t.table_name, a.attname) AS column_name, format_type(a.atttypid, a.atttypmod) AS type,
 	CASE WHEN base IN ('smallint'::regtype, 'integer'::regtype) THEN 'narrow' WHEN base = 'bigint'::regtype THEN 'bigint'
 		WHEN base = 'uuid'::regtype THEN 'uuid' WHEN base = to_regtype(:'extension' || '.sno') THEN 'sno' ELSE 'other' END AS kind,
-	a.attidentity AS identity, a.attinhcount > 0 AS is_inherited, c.reloftype <> 0 AS is_typed,
+	a.attidentity AS identity, a.attinhcount > 0 AS is_inherited,
 	d.oid AS default_oid, coalesce(pg_get_expr(d.adbin, d.adrelid), y.typdefault) AS expression,
 	CASE WHEN a.attidentity <> '' THEN pg_get_serial_sequence(t.table_name, a.attname)::regclass
 		ELSE (SELECT s.oid::regclass FROM pg_depend p JOIN pg_class s ON s.oid = p.refobjid AND s.relkind = 'S'
@@ -141,8 +141,7 @@ SELECT r.relation, r.number, c.relation AS other, c.table_name, c.column_name, c
 			WHERE refclassid = 'pg_class'::regclass AND refobjid = m.relation AND refobjsubid = m.number
 				AND classid IN ('pg_rewrite'::regclass, 'pg_trigger'::regclass, 'pg_policy'::regclass, 'pg_publication_rel'::regclass,
 					'pg_proc'::regclass, 'pg_attrdef'::regclass) AND objid IS DISTINCT FROM m.default_oid
-			UNION ALL SELECT 'the partition key of ' || m.table_name FROM pg_partitioned_table WHERE partrelid = m.relation AND m.number = ANY (partattrs)
-			UNION ALL SELECT 'the type of ' || m.table_name WHERE m.is_typed) AS u (name)
+			UNION ALL SELECT 'the partition key of ' || m.table_name FROM pg_partitioned_table WHERE partrelid = m.relation AND m.number = ANY (partattrs)) AS u (name)
 	WHERE f.relation = c.relation) AS used_by
 FROM related r JOIN key_candidates c ON c.relation = r.other AND c.number = r.other_number AND c.kind = 'narrow' AND NOT c.is_inherited;
 
