@@ -14,20 +14,15 @@
 -- It needs a superuser, or the owner of the tables with SET on the parameter session_replication_role, and free space for a second
 -- copy of the tables and indexes.  Without the variable "table" it converts tables of its own, as a test.
 
+\set on_error_stop :ON_ERROR_STOP
 \set ON_ERROR_STOP on
 SET client_min_messages = warning;
 SET lock_timeout = 0;
 SET statement_timeout = 0;
 SET client_connection_check_interval = '2s';
 
-\if :{?time}
-\else
-    \set time ''
-\endif
-\if :{?machine_id}
-\else
-    \set machine_id ''
-\endif
+\if :{?time} \else \set time '' \endif
+\if :{?machine_id} \else \set machine_id '' \endif
 \if :{?table}
     \set is_test false
 \else
@@ -66,7 +61,7 @@ CREATE OR REPLACE FUNCTION convert_key.tail(index regclass) RETURNS text LANGUAG
     FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = index);
 
 CREATE OR REPLACE VIEW convert_key.indexes AS
-SELECT c.oid, c.oid::regclass AS index, i.indrelid::regclass AS relation, c.relname AS name, 'convert_key_' || c.oid AS new_name, i.indisunique,
+SELECT c.oid, c.oid::regclass AS index, i.indrelid::regclass AS relation, c.relname AS name, 'convert_key_' || c.oid AS new_name,
     CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END AS is_unique, i.indisreplident, i.indisclustered, c.relnamespace::regnamespace AS schema,
     coalesce((SELECT spcname FROM pg_tablespace t WHERE t.oid = c.reltablespace), '') AS tablespace, n.oid AS constraint_oid,
     CASE n.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END AS constraint_type,
@@ -181,7 +176,7 @@ DECLARE
     deadline timestamptz;
 BEGIN
     FOR attempt IN 1 .. 2147483647 LOOP
-        PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+        PERFORM set_config('search_path', 'pg_catalog, pg_temp', true), set_config('client_min_messages', 'warning', true);
         FOREACH item IN ARRAY relations LOOP    -- blocks no program, and ends an autovacuum
             EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', item);
         END LOOP;
@@ -232,20 +227,16 @@ $$;
 CREATE OR REPLACE PROCEDURE convert_key.fill() LANGUAGE plpgsql AS $$
 DECLARE
     item record;
-    blocks bigint;
-    first bigint;
     size integer := 8;
+    blocks bigint; first bigint;
+    batch bigint; filled bigint;
+    began timestamptz; batch_began timestamptz; reported timestamptz;
     is_missing boolean;
-    began timestamptz;
-    batch_began timestamptz;
-    reported timestamptz;
-    batch bigint;
-    filled bigint;
 BEGIN
     FOR item IN
         SELECT t.relation, t.next_block, string_agg(format('%1$I = %1$I', k.new_name), ', ') AS assignments,
             string_agg(format('%I IS NULL AND %I IS NOT NULL', k.new_name, k.name), ' OR ') AS condition
-        FROM convert_key.tables t JOIN convert_key.columns k ON k.relation = t.relation GROUP BY t.relation, t.next_block
+        FROM convert_key.tables t JOIN convert_key.columns k ON k.relation = t.relation GROUP BY t.relation, t.next_block ORDER BY t.relation
     LOOP
         LOOP
             blocks := pg_relation_size(item.relation) / current_setting('block_size')::integer;
@@ -279,6 +270,9 @@ BEGIN
             END LOOP;
             EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %s)', item.relation, item.condition) INTO is_missing;
             EXIT WHEN NOT is_missing;
+            IF first = 0 AND filled = 0 THEN
+                RAISE EXCEPTION 'trigger zzz_convert_key of table % does not set the new columns', item.relation;
+            END IF;
             item.next_block := 0;    -- as after VACUUM FULL
         END LOOP;
     END LOOP;
@@ -298,7 +292,7 @@ BEGIN
                 WHEN k.is_key THEN format('r.%I IS NULL', k.new_name)
                 ELSE format('r.%I IS DISTINCT FROM k.%I', k.new_name, j.key || '_new') END, k.relation,
             CASE WHEN j.is_uuid AND NOT k.is_key THEN format(' LEFT JOIN %s k ON k.%I = r.%I', j.relation, j.key, k.name) END) AS query
-        FROM convert_key.job j, convert_key.columns k
+        FROM convert_key.job j, convert_key.columns k ORDER BY k.relation, k.attnum
     LOOP
         EXECUTE item.query INTO result;
         RAISE INFO '%.%: % rows compared, % differ', item.relation, item.name, result.rows, result.different;
@@ -388,14 +382,15 @@ BEGIN
     IF NOT EXISTS (SELECT FROM convert_key.job WHERE is_swapped = after_swap) THEN
         RAISE EXCEPTION 'there is no conversion, or its columns were %s', CASE WHEN after_swap THEN 'not swapped' ELSE 'swapped' END;
     END IF;
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
     FOR item IN
-        SELECT k.relation, j.relation AS key_relation, (SELECT relnamespace::regnamespace FROM pg_class WHERE oid = j.relation) AS schema,
-            string_agg(format('DROP COLUMN IF EXISTS %I', CASE WHEN after_swap THEN k.old_name ELSE k.new_name END), ', ' ORDER BY k.is_key) AS actions
+        SELECT ARRAY[j.relation, k.relation] AS relations, format('DROP TRIGGER IF EXISTS zzz_convert_key ON %1$s; ALTER TABLE %1$s %2$s; DROP INDEX IF EXISTS %3$s.convert_key_old',
+            k.relation, string_agg(format('DROP COLUMN IF EXISTS %I', CASE WHEN after_swap THEN k.old_name ELSE k.new_name END), ', ' ORDER BY k.is_key),
+            (SELECT relnamespace::regnamespace FROM pg_class WHERE oid = j.relation)) AS statements
         FROM convert_key.job j, convert_key.columns k WHERE NOT (after_swap AND j.is_uuid AND k.is_key)
         GROUP BY k.relation, j.relation ORDER BY bool_or(k.is_key)
     LOOP
-        CALL convert_key.change(ARRAY[item.key_relation, item.relation], format('DROP TRIGGER IF EXISTS zzz_convert_key ON %1$s; ALTER TABLE %1$s %2$s;
-            DROP INDEX IF EXISTS %3$s.convert_key_old', item.relation, item.actions, item.schema));
+        CALL convert_key.change(item.relations, item.statements);
     END LOOP;
     DELETE FROM convert_key.job;
     DELETE FROM convert_key.columns;
@@ -508,5 +503,7 @@ CALL convert_key.compare();
     $$;
     CALL convert_key.finish();
     DROP SCHEMA convert_key CASCADE;
-    \d public.items
 \endif
+DO 'BEGIN PERFORM pg_advisory_unlock(hashtext(''convert_key'')); END';
+RESET search_path; RESET client_min_messages; RESET lock_timeout; RESET statement_timeout; RESET client_connection_check_interval;
+\set ON_ERROR_STOP :on_error_stop

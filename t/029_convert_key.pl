@@ -12,7 +12,7 @@ my $rows = $measures // scaled(20000, 4000);
 my $script = "$FindBin::RealBin/../examples/convert_key.sql";
 my $server = snowflake_server('main', 'snowflake.machine_id = 3', "timezone = 'UTC'", 'max_wal_senders = 0', 'wal_level = replica',
 	$measures ? ('fsync = on', 'log_statement = none', 'log_lock_waits = on', 'deadlock_timeout = 60ms', 'log_connections = off', 'log_disconnections = off', 'shared_buffers = 1GB', 'max_wal_size = 8GB', 'checkpoint_timeout = 5min') : ());
-my $database;
+my $database = 'postgres';
 
 sub value { return $server->safe_psql($database, $_[0]); }
 
@@ -58,6 +58,9 @@ my $schema = q{
 	ALTER TABLE notes ALTER order_id SET STATISTICS 200, ALTER order_id SET (n_distinct = -0.5);
 	GRANT SELECT ("the Id", code), UPDATE (parent) ON "Orders" TO pg_monitor WITH GRANT OPTION;
 	GRANT INSERT (order_id) ON lines TO PUBLIC;
+	GRANT USAGE ON SCHEMA shop TO app;
+	GRANT ALL ON ALL TABLES IN SCHEMA shop TO app;
+	GRANT ALL ON ALL SEQUENCES IN SCHEMA shop TO app;
 
 	INSERT INTO "Orders" (payload, created_at) SELECT 'item', now() - n * interval '1 s' FROM generate_series(1, ROWS) n;
 	UPDATE "Orders" o SET parent = p."the Id", parent_code = p.code FROM "Orders" p WHERE p.code = o.code / 2 AND o.code % 3 = 0;
@@ -69,7 +72,7 @@ my $schema = q{
 	CREATE TABLE journal (n bigserial, relation text, code bigint, content jsonb);
 	INSERT INTO journal (relation, code, content) SELECT 'Orders', code, to_jsonb(t) FROM "Orders" t UNION ALL SELECT 'lines', code, to_jsonb(t) FROM lines t
 		UNION ALL SELECT 'notes', code, to_jsonb(t) FROM notes t UNION ALL SELECT 'invoices', code, to_jsonb(t) FROM invoices t;
-	CREATE FUNCTION write_journal() RETURNS trigger LANGUAGE plpgsql SET search_path = shop AS $$
+	CREATE FUNCTION write_journal() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = shop AS $$
 	BEGIN
 		IF TG_OP = 'DELETE' THEN
 			INSERT INTO journal (relation, code) VALUES (TG_TABLE_NAME, OLD.code);
@@ -136,7 +139,7 @@ sub start_clients
 {
 	my ($name, $clients, $commands) = @_;
 	local $ENV{PGOPTIONS} = '-c search_path=shop,public';
-	local $ENV{PGAPPNAME} = 'program';
+	local @ENV{ 'PGAPPNAME', 'PGUSER' } = ('program', 'app');
 	my $file = "$scratch/$name.sql";
 
 	unlink $file;
@@ -277,6 +280,30 @@ sub measure
 	my ($longest) = sort { $b <=> $a } 0, slurp_file($server->logfile) =~ /program LOG:  process \d+ acquired \w+ on .* after ([\d.]+) ms/g;
 	diag("longest wait of a program for a lock: $longest ms, or less than 60 ms if it is 0");
 }
+
+# What cannot be converted is named.
+$server->safe_psql('postgres', q{
+	CREATE ROLE app LOGIN;
+	CREATE TABLE keys (a integer PRIMARY KEY, b integer, UNIQUE (a, b), doubled integer GENERATED ALWAYS AS (2 * a) STORED, EXCLUDE (a WITH =));
+	CREATE TABLE pairs (a integer, b integer, FOREIGN KEY (a, b) REFERENCES keys (a, b));
+	CREATE TABLE parts (a integer DEFAULT 1 REFERENCES keys ON DELETE SET DEFAULT) PARTITION BY LIST (a);
+	CREATE TABLE texts (a integer REFERENCES keys, a_new text);
+	CREATE VIEW all_keys AS SELECT * FROM keys;
+	CREATE PUBLICATION some_keys FOR TABLE keys (a);
+	CREATE POLICY positive ON keys USING (a > 0)});
+sub refuses
+{
+	my ($pattern) = @_;
+
+	ok(!IPC::Run::run([ 'psql', '-Xq', '-d', $server->connstr('postgres'), '-v', 'table=keys', '-v', 'column=a', '-f', $script ], '>', "$scratch/script.out", '2>&1'), 'refused');
+	like(slurp_file("$scratch/script.out"), $pattern, 'with its reasons');
+}
+refuses(qr/column "a_new" or "a_old" of table public.texts exists/);
+value('ALTER TABLE texts DROP a_new');
+refuses($_)
+  for qr/constraint keys_a_excl on table public.keys depends on column a/, qr/constraint pairs_a_b_fkey on table public.pairs has several columns/,
+  qr/default value for column doubled of table public.keys depends/, qr/publication of table public.keys .* depends/, qr/view public.all_keys depends/, qr/policy positive .* depends/,
+  qr/constraint parts_a_fkey on table public.parts .* sets a default/, qr/table public.parts is partitioned/;
 
 my $waits = qr/waiting for the transactions/;
 for my $type ($measures ? 'integer' : ('integer', 'uuid'))
