@@ -1,6 +1,6 @@
 # portable/snowflake.sql: it reads IDs as the extension does, and its IDs are never repeated: not under
 # load, by a clock that is set, by kill -9, by a cancel at any moment, or when the extension takes its
-# place and gives it back.
+# place and gives it back.  SNOWFLAKE_TEST_SCALE lowers the numbers of IDs and crashes.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -35,8 +35,24 @@ SELECT md5(string_agg(concat_ws(' ', id, d.*, snowflake_timestamp(idLAYOUT), sno
 FROM generate_series(1, ROWS) n, LATERAL (SELECT CASE n WHEN 1 THEN 0 WHEN 2 THEN LAST ELSE (hashint8extended(n, 0) & LAST) >> (n % 20)::integer END AS id) i,
 	LATERAL snowflake_decode(idLAYOUT) d, LATERAL (SELECT snowflake_to_base32(id) AS text) t
 SQL
-my $rows = scaled(15000, 3000);
-for my $layout (split /\n/, $server->safe_psql('postgres', 'SELECT name FROM snowflake_layouts'), 'epoch=2024-01-01T00:00:00.25Z tick=7us timestamp=50 sequence=3 machine=9')
+my $rows = scaled(100_000, 3000);
+
+# IDs that others published, by layout, each with its time, machine ID and sequence number.
+my $directory = "$FindBin::RealBin/../test/vectors";
+my %published;
+for (grep { /,\d/ } split /\n/, slurp_file("$directory/known_ids.csv"))
+{
+	my ($system, @parts) = split /,/;
+
+	push @{ $published{$system} }, join('|', @parts[ 0 .. 3 ]);
+}
+for (grep { /^\d/ } split /\r?\n/, slurp_file("$directory/sonyflake.csv"))
+{
+	my ($id, $ticks, $sequence, $machine, $time) = split /,/;
+
+	push @{ $published{sonyflake} }, "$id|$time|$machine|$sequence";
+}
+for my $layout (split(/\n/, $server->safe_psql('postgres', 'SELECT name FROM snowflake_layouts')), 'epoch=2024-01-01T00:00:00.25Z tick=7us timestamp=50 sequence=3 machine=9')
 {
 	my $last = $server->safe_psql('postgres', "SELECT snowflake_boundary('infinity', '$layout') - CASE snowflake_boundary('infinity', '$layout') WHEN 9223372036854775807 THEN 0 ELSE 1 END");
 	my %query = map { $_ => $values =~ s/LAST/$last/gr =~ s/ROWS/$rows/gr =~ s/LAYOUT/$_ eq 'extension' ? ", '$layout'" : ''/ger } 'extension', 'portable';
@@ -44,8 +60,17 @@ for my $layout (split /\n/, $server->safe_psql('postgres', 'SELECT name FROM sno
 	$server->safe_psql('postgres', 'CREATE DATABASE reader');
 	ok(portable('reader', layout => $layout), "layout $layout");
 	is($server->safe_psql('reader', $query{portable}), $server->safe_psql('postgres', $query{extension}), "$rows IDs are read alike");
+	if (my $published = delete $published{$layout})
+	{
+		my $ids = join ',', map { (split /\|/)[0] } @$published;
+
+		is($server->safe_psql('reader', qq{SELECT snowflake_encode(created_at, machine_id, sequence), to_char(created_at, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), machine_id, sequence FROM unnest('{$ids}'::bigint[]) id, snowflake_decode(id) d}),
+			join("\n", @$published), 'published IDs are read, and made of their parts');
+	}
 	$server->safe_psql('postgres', 'DROP DATABASE reader');
 }
+
+is_deeply([ keys %published ], [], 'all published IDs were read');
 
 # An ordinary role installs it; another one issues IDs, and cannot do more, nor mislead the functions.
 $server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE DATABASE shop OWNER owner');
@@ -119,20 +144,27 @@ sub errors
 	return $errors;
 }
 
-my $latest = 0;
-for my $round (1 .. scaled(15, 8))
+my $rounds = scaled(40, 8);
+my $rows_per_round = scaled(250_000, 1000);
+my ($latest, $last_id) = (0, 0);
+for my $round (1 .. $rounds)
 {
-	my $before = $server->safe_psql('load', 'SELECT count(*) FROM items');
-	my @sessions = run_lines(8, inserts(30, 200));
+	my @sessions = run_lines(16, inserts($rows_per_round / 5000 + 1, 500));
 	my $offset = $latest + (-3600, 3600, 0, -0.5, -3600, 3600, 0.5)[ $round % 7 ];
 
-	$server->poll_query_until('load', "SELECT count(*) > $before + 1000 FROM items");
+	$server->poll_query_until('load', "SELECT count(*) >= $rows_per_round FROM items WHERE id > $last_id");
 	$clock->set($offset);
 	crash($server) if $round % 2;
 	$_->finish for @sessions;
 	$latest = $offset if $offset > $latest;
 	$clock->set($latest);
 	$server->start if $round % 2;
+	$last_id = $server->safe_psql('load', 'SELECT max(id) FROM items');
+}
+cmp_ok($server->safe_psql('load', 'SELECT count(*) FROM items'), '>=', $rounds * $rows_per_round, 'the load');
+for my $condition ("id >= snowflake_boundary(now() - interval '1 hour')", "snowflake_between(id, now() - interval '1 hour', now())")
+{
+	like($server->safe_psql('load', "SET enable_seqscan = off; EXPLAIN SELECT FROM items WHERE $condition"), qr/Index Cond: \(+id >= /, "$condition uses the key");
 }
 my $errors = errors();
 like($errors, qr/the clock is behind the last Snowflake ID/, 'a clock that is set back by an hour is an error');
