@@ -44,7 +44,7 @@ CREATE SCHEMA IF NOT EXISTS convert_key;
 CREATE TABLE IF NOT EXISTS convert_key.job (
     relation regclass NOT NULL, key name NOT NULL, is_uuid boolean NOT NULL, time_column name, machine_id integer NOT NULL, began timestamptz NOT NULL,
     is_assigned boolean NOT NULL DEFAULT false, is_ready boolean NOT NULL DEFAULT false, is_swapped boolean NOT NULL DEFAULT false,
-    patience interval NOT NULL DEFAULT '100 ms');    -- for how long a request for a lock can block programs
+    patience interval NOT NULL DEFAULT '50 ms');    -- for how long a request for a lock can block programs
 CREATE UNIQUE INDEX IF NOT EXISTS only_one ON convert_key.job ((true));
 CREATE TABLE IF NOT EXISTS convert_key.columns (
     relation regclass, attnum smallint, is_key boolean NOT NULL, name name NOT NULL, new_name name NOT NULL, old_name name NOT NULL,
@@ -480,7 +480,9 @@ WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = relation AND connam
 SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
 WHERE conrelid IN (SELECT relation FROM convert_key.tables) AND conname LIKE 'convert\_key\_%' AND NOT convalidated
     AND NOT EXISTS (SELECT FROM convert_key.constraints n WHERE n.new_name = conname AND NOT n.convalidated) \gexec
-SELECT format('CALL convert_key.change(%L, %L)', ARRAY[relation], format('ALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL, DROP CONSTRAINT %3$I', relation, new_name, conname))
+-- two statements: one would drop the constraint first, and then read the table
+SELECT format('CALL convert_key.change(%L, %L)', ARRAY[relation],
+    format('ALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL; ALTER TABLE %1$s DROP CONSTRAINT %3$I', relation, new_name, conname))
 FROM convert_key.columns JOIN pg_constraint ON conrelid = relation AND conname = 'convert_key_not_null_' || attnum \gexec
 
 \echo Comparing
