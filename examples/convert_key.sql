@@ -44,7 +44,7 @@ CREATE SCHEMA IF NOT EXISTS convert_key;
 CREATE TABLE IF NOT EXISTS convert_key.job (
     relation regclass NOT NULL, key name NOT NULL, is_uuid boolean NOT NULL, time_column name, machine_id integer NOT NULL, began timestamptz NOT NULL,
     is_assigned boolean NOT NULL DEFAULT false, is_ready boolean NOT NULL DEFAULT false, is_swapped boolean NOT NULL DEFAULT false,
-    patience interval NOT NULL DEFAULT '100 ms');    -- for how long a request for a lock can block programs
+    patience interval NOT NULL DEFAULT '50 ms');    -- for how long a request for a lock can block programs
 CREATE UNIQUE INDEX IF NOT EXISTS only_one ON convert_key.job ((true));
 CREATE TABLE IF NOT EXISTS convert_key.columns (
     relation regclass, attnum smallint, is_key boolean NOT NULL, name name NOT NULL, new_name name NOT NULL, old_name name NOT NULL,
@@ -169,10 +169,11 @@ BEGIN
 END
 $$;
 
--- Run statements under exclusive locks.  Programs wait behind a request for such a lock.  So it is given up in time, and repeated.
+-- Run statements, or if they are null the swap, under exclusive locks.  Programs wait behind a request for such a lock.  So it is given up in time, and repeated.
 CREATE OR REPLACE PROCEDURE convert_key.change(relations regclass[], statements text) LANGUAGE plpgsql AS $$
 DECLARE
     item regclass;
+    commands text;
     deadline timestamptz;
 BEGIN
     FOR attempt IN 1 .. 2147483647 LOOP
@@ -180,13 +181,14 @@ BEGIN
         FOREACH item IN ARRAY relations LOOP    -- blocks no program, and ends an autovacuum
             EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', item);
         END LOOP;
+        commands := coalesce(statements, convert_key.swap_plan());
         BEGIN
             deadline := clock_timestamp() + (SELECT patience FROM convert_key.job);
             FOREACH item IN ARRAY relations LOOP
                 PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM deadline - clock_timestamp()) * 1000)::integer::text, true);
                 EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', item);
             END LOOP;
-            EXECUTE statements;
+            EXECUTE commands;
             EXIT;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             IF attempt % 20 = 1 THEN
@@ -238,7 +240,7 @@ BEGIN
             string_agg(format('%I IS NULL AND %I IS NOT NULL', k.new_name, k.name), ' OR ') AS condition
         FROM convert_key.tables t JOIN convert_key.columns k ON k.relation = t.relation GROUP BY t.relation, t.next_block ORDER BY t.relation
     LOOP
-        LOOP
+        FOR pass IN 1 .. 3 LOOP
             blocks := pg_relation_size(item.relation) / current_setting('block_size')::integer;
             first := item.next_block;
             filled := 0;
@@ -270,7 +272,7 @@ BEGIN
             END LOOP;
             EXECUTE format('SELECT EXISTS (SELECT FROM %s WHERE %s)', item.relation, item.condition) INTO is_missing;
             EXIT WHEN NOT is_missing;
-            IF first = 0 AND filled = 0 THEN
+            IF pass = 3 THEN
                 RAISE EXCEPTION 'trigger zzz_convert_key of table % does not set the new columns', item.relation;
             END IF;
             item.next_block := 0;    -- as after VACUUM FULL
@@ -347,20 +349,17 @@ SELECT 8, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, k.name, k.rela
     CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' END)
 FROM convert_key.columns k JOIN pg_attribute a ON a.attrelid = k.relation AND a.attnum = k.attnum, LATERAL aclexplode(a.attacl) g
 UNION ALL
+SELECT 9, 'UPDATE convert_key.job SET is_swapped = true'
+UNION ALL
 SELECT 9, format('SELECT %s.snowflake_adopt(%L, %L, ''snowflake_id'')', extnamespace::regnamespace, relation, key) FROM convert_key.job, pg_extension WHERE extname = 'snowflake';
 
-CREATE OR REPLACE FUNCTION convert_key.run_swap() RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    statement text;
+CREATE OR REPLACE FUNCTION convert_key.swap_plan() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM convert_key.obstacles) OR EXISTS (SELECT FROM convert_key.indexes i WHERE NOT EXISTS (
         SELECT FROM pg_index n JOIN pg_class c ON c.oid = n.indexrelid WHERE n.indrelid = i.relation AND c.relname = i.new_name AND n.indisvalid)) THEN
         RAISE EXCEPTION 'objects that depend on the columns were created since convert_key.sql has run' USING HINT = 'Run it again.';
     END IF;
-    FOREACH statement IN ARRAY (SELECT array_agg(s.statement ORDER BY s.step) FROM convert_key.swap_statements s) LOOP
-        EXECUTE statement;
-    END LOOP;
-    UPDATE convert_key.job SET is_swapped = true;
+    RETURN (SELECT string_agg(statement, ';' ORDER BY step) FROM convert_key.swap_statements);
 END
 $$;
 
@@ -371,7 +370,7 @@ BEGIN
     IF relations IS NULL THEN
         RAISE EXCEPTION 'no conversion is ready for the swap' USING HINT = 'Run convert_key.sql until it says so.';
     END IF;
-    CALL convert_key.change(relations, 'SELECT convert_key.run_swap()');
+    CALL convert_key.change(relations, NULL);
 END
 $$;
 
@@ -481,7 +480,9 @@ WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = relation AND connam
 SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', conrelid::regclass, conname) FROM pg_constraint
 WHERE conrelid IN (SELECT relation FROM convert_key.tables) AND conname LIKE 'convert\_key\_%' AND NOT convalidated
     AND NOT EXISTS (SELECT FROM convert_key.constraints n WHERE n.new_name = conname AND NOT n.convalidated) \gexec
-SELECT format('CALL convert_key.change(%L, %L)', ARRAY[relation], format('ALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL, DROP CONSTRAINT %3$I', relation, new_name, conname))
+-- two statements: one would drop the constraint first, and then read the table
+SELECT format('CALL convert_key.change(%L, %L)', ARRAY[relation],
+    format('ALTER TABLE %1$s ALTER COLUMN %2$I SET NOT NULL; ALTER TABLE %1$s DROP CONSTRAINT %3$I', relation, new_name, conname))
 FROM convert_key.columns JOIN pg_constraint ON conrelid = relation AND conname = 'convert_key_not_null_' || attnum \gexec
 
 \echo Comparing
