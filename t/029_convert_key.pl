@@ -309,6 +309,24 @@ refuses($_)
   qr/default value for column doubled of table public.keys depends/, qr/publication of table public.keys .* depends/, qr/view public.all_keys depends/, qr/policy positive .* depends/,
   qr/constraint parts_a_fkey on table public.parts .* sets a default/, qr/table public.parts is partitioned/;
 
+# Rows of a uuid key have IDs with their times: 5000 of one millisecond, which has 4096 IDs, of version 7; 100 with a time
+# in a column; three of other times, and one without.
+$server->safe_psql('postgres', q{
+	CREATE TABLE times (id uuid PRIMARY KEY, made timestamptz);
+	INSERT INTO times SELECT ('016f5e66-e87b-7' || substr(gen_random_uuid()::text, 16))::uuid FROM generate_series(1, 5000);
+	INSERT INTO times SELECT gen_random_uuid(), timestamptz '2021-01-01' + n * interval '1 h' FROM generate_series(1, 100) n;
+	INSERT INTO times SELECT gen_random_uuid(), unnest('{2000-01-01,infinity,-infinity,null}'::timestamptz[])});
+ok(IPC::Run::run([ 'psql', '-Xq', '-d', $server->connstr('postgres'), '-v', 'table=times', '-v', 'column=id', '-v', 'time=made', '-v', 'machine_id=9', '-f', $script ], '>', "$scratch/script.out", '2>&1'), 'times')
+  or diag(slurp_file("$scratch/script.out"));
+is(value(q{SELECT count(*), count(DISTINCT id_new), min(t), max(t), min(m), max(m) FROM times, LATERAL (SELECT snowflake_timestamp(id_new) AS t, snowflake_machine_id(id_new) AS m) d WHERE substr(id::text, 1, 15) = '016f5e66-e87b-7'}),
+	'5000|5000|2020-01-01 00:00:00.123+00|2020-01-01 00:00:00.124+00|9|9', 'rows of one millisecond');
+is(value('SELECT count(*) FROM times WHERE snowflake_timestamp(id_new) = made AND snowflake_machine_id(id_new) = 9'), '100', 'rows with a time in a column');
+is(value(q{SELECT count(*), count(i.outside) FROM times t JOIN convert_key.ids i ON id = old_id WHERE new_id = id_new AND snowflake_timestamp(new_id) > now() - interval '1 h' AND snowflake_machine_id(new_id) = 3}),
+	'4|3', 'rows of other times have IDs of the present, and are listed');
+is(value('SELECT count(*) FROM (SELECT id_new < lag(id_new) OVER (ORDER BY snowflake_timestamp(id_new), id) AS is_wrong FROM times WHERE made IS NULL AND snowflake_machine_id(id_new) = 9) o WHERE is_wrong'),
+	'0', 'and IDs are in the order of the keys');
+value('CALL convert_key.undo()');
+
 my $waits = qr/waiting for the transactions/;
 for my $type ($measures ? 'integer' : ('integer', 'uuid'))
 {
