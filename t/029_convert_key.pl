@@ -1,5 +1,5 @@
 # examples/convert_key.sql, for a key of type integer and one of type uuid, while programs write: the server is killed in each
-# step, and the script started again.  Then no row is lost or different, the new objects are those of before, and the way
+# step, and the script started again.  Then no row is lost or different, the new objects equal the old ones, and the way
 # back leaves nothing.
 #
 # SNOWFLAKE_TEST_ROWS=2000000 measures instead: nothing is killed, and how long writers and readers wait is printed.
@@ -370,7 +370,7 @@ for my $type ($measures ? 'integer' : ('integer', 'uuid'))
 	stop_programs('after the end');
 	value('DROP SCHEMA convert_key CASCADE');
 	value('ALTER TABLE shop."Orders" DROP COLUMN "the Id_old"') if $type eq 'uuid';
-	is(value($catalog), $before, 'all objects are those of before');
+	is(value($catalog), $before, 'all objects are as they were');
 }
 
 ok($measures || slurp_file($server->logfile) =~ /existing constraints on column "Orders.the Id_new" are sufficient to prove that it does not contain nulls/,
