@@ -107,7 +107,25 @@ sub kill_any_process
 	my ($server) = @_;
 	my $process = any(children(postmaster($server->{node}), 'postgres: .*\[local\]|snowflake')) or return;
 
-	kill_process($server->{node}, $process, sub { set_clock_back($server) });
+	kill_process($server->{node}, $process, sub { set_clock_back($server) }) if is_stopped($process);
+}
+
+# Stop a process, which cannot exit then.  False if it has exited before: the server does not restart for it.
+sub is_stopped
+{
+	my ($process) = @_;
+
+	kill 'STOP', $process;
+	return wait_until(sub { state_of($process) =~ /^[TZ]?$/ }) && state_of($process) eq 'T';
+}
+
+# The state of a process, as in proc(5); empty if it is gone.
+sub state_of
+{
+	my ($process) = @_;
+
+	open my $file, '<', "/proc/$process/stat" or return '';
+	return (<$file> // '') =~ /.*\) (\w)/ ? $1 : '';
 }
 
 sub terminate_sessions

@@ -218,15 +218,15 @@ begin_stage() {
 	say "$! $SECONDS" > "$work/$name.stage"
 }
 
-# end_stage NAME: wait for it, and count the lines of its output that report a test: TAP's, and
-# those of pg_regress before 16.
+# end_stage NAME: wait for it, and count the lines of its output that report a test: TAP's, those of
+# pg_regress before 16, and those of prove for a program that failed without a test that failed.
 end_stage() {
 	local name=$1 status=0 good bad pid began
 	printf '%-24s' "$name"
 	read -r pid began < "$work/$name.stage"
 	wait "$pid" || status=$?
 	good=$(grep -aviE '# skip' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
-	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED)' "$work/$name.log")
+	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED|.*\(Wstat: .* Failed: 0\)$)' "$work/$name.log")
 	if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
 		bad=1
 	fi
@@ -241,7 +241,7 @@ end_stage() {
 	say "$good passed, $bad failed ($((SECONDS - began)) s)"
 	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
-		grep -aE '^not ok' "$work/$name.log"
+		grep -aE '^not ok|\(Wstat: ' "$work/$name.log"
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100
 		case $name in
 			*tap) show_unfinished "$work/tree/tmp_check/log" ;;
