@@ -265,7 +265,7 @@ check_numbers(void)
 					errmsg("the number of replication origin \"%s\" is reserved for Snowflake IDs", name),
 					errdetail("The number is %d.  The durable state of Snowflake IDs has the numbers from %d to %d.",
 							  number, SF_DURABLE_LAYOUT, SF_DURABLE_REGISTRY),
-					errhint("Drop the replication origin.  If Snowflake IDs have been issued on this server, set the floor afterwards."));
+					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise that would lose durable state: delete its row from pg_replication_origin instead."));
 }
 
 /*
