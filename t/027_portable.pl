@@ -194,6 +194,7 @@ $one->quit;
 my $page = slurp_file("$FindBin::RealBin/../docs/portable.md");
 my ($to, $back) = $page =~ /```sql\n(BEGIN;.*?)```/sg;
 $back =~ s/\\i portable\S+/\\i $script/;
+$server->safe_psql('load', 'CREATE TABLE by_orm (id bigint DEFAULT snowflake_id())');
 # the sessions are ended long before they have run all lines
 my @sessions = run_lines(4, (inserts(1, 50), 'SELECT pg_sleep(0.002);') x 50000);
 for my $way ($to, $back, $to)
@@ -206,6 +207,7 @@ for my $way ($to, $back, $to)
 $_->kill_kill for @sessions;
 is(errors(), '', 'no statement fails');
 is($server->safe_psql('load', 'SELECT count(*) FROM pg_extension WHERE extname = \'snowflake\''), '1', 'the extension is installed at the end');
+is($server->safe_psql('load', q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'by_orm'::regclass}), 'snowflake_id()', 'a default keeps its function');
 $server->stop;
 
 done_testing();
