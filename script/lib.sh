@@ -264,7 +264,7 @@ check() {
 
 # The TAP tests, those that take the longest first, so that none of them runs alone at the end.
 tap_tests() (
-	local long=(023_slow_disk 027_portable 204_registry_lost 100_sno 202_registry_worker 003_concurrency 203_fleet 205_pass_on
+	local long=(029_convert_key 023_slow_disk 027_portable 204_registry_lost 100_sno 202_registry_worker 003_concurrency 203_fleet 205_pass_on
 		201_registry_lost_leases 006_clock 017_horizon 207_registry_away 013_migration 019_stop 005_crashes 007_durable)
 
 	cd "$top" || return 1
