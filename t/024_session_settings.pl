@@ -236,9 +236,9 @@ ok(wait_until(sub { others() eq $ahead }), 'and another one publishes the next r
 
 # Many sessions that use the extension first start several workers, of which one remains.
 $server->restart;
-my @outputs;
-@sessions = map { IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('clean'), '-c', 'SELECT snowflake_machine_id(snowflake_nextval())' ], '>', \$outputs[$_]) } 0 .. 29;
-is(scalar(grep { $_->finish } @sessions), 30, 'many first sessions are issued IDs');
+my (@outputs, @errors);
+@sessions = map { IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('clean'), '-c', 'SELECT snowflake_machine_id(snowflake_nextval())' ], '>', \$outputs[$_], '2>', \$errors[$_]) } 0 .. 29;
+is(scalar(grep { $_->finish } @sessions), 30, 'many first sessions are issued IDs') or diag(@errors);
 is(join('', @outputs), "12\n" x 30, 'with the machine ID of the server');
 $server->poll_query_until('clean', "SELECT count(*) = 1 $worker");
 

@@ -525,7 +525,11 @@ extend:
 guard:
 		atomic {
 			if
+#ifdef COVERED_BY_ANY_SLOT
+			:: first != NONE ->
+#else
 			:: first <= id ->
+#endif
 				write_row();
 				id = 0;
 				goto idle
