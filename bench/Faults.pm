@@ -116,7 +116,7 @@ sub is_stopped
 	my ($process) = @_;
 
 	kill 'STOP', $process;
-	return wait_until(sub { state_of($process) =~ /^[TZ]?$/ }) && state_of($process) eq 'T';
+	return wait_until(sub { state_of($process) =~ /^[TXZ]?$/ }) && state_of($process) eq 'T';
 }
 
 # The state of a process, as in proc(5); empty if it is gone.

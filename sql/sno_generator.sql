@@ -38,7 +38,7 @@ SELECT sno_at('2020-02-20', 256);
 
 -- the generator's state, and its row in the statistics
 SELECT partition = current_setting('snowflake.machine_id')::integer AS partition, sequence_min, sequence_max, sequence BETWEEN 0 AND 65535 AS sequence,
-       now - wall_hi BETWEEN interval '-10 ms' AND interval '10 min' AS wall_hi, wall_safe IS NULL AS wall_safe, drifts
+       wall_hi BETWEEN timestamptz :'before' - interval '4 ms' AND now + interval '10 ms' AS wall_hi, wall_safe IS NULL AS wall_safe, drifts
 FROM sno_snapshot();
 SELECT generator, layout, ids_allocated >= 300000 AS counted, exhausted_at AT TIME ZONE 'UTC' AS exhausted_at FROM pg_stat_snowflake WHERE generator = 'sno';
 
