@@ -73,10 +73,6 @@ typedef RepOriginId ReplOriginId;
 #error "snowflake needs processes that are made by fork()"
 #endif
 
-#if PG_VERSION_NUM >= 170000
-#include "storage/dsm_registry.h"
-#endif
-
 /* 18 reports name and version of a module in pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define SF_MODULE_MAGIC(name_, version_) \
@@ -105,62 +101,6 @@ typedef RepOriginId ReplOriginId;
 	((lock)->pid == 0 && (lock)->backend == InvalidBackendId)
 #define sf_lock_local_xid(lock)		((lock)->lxid)
 #endif
-
-/*
- * Whether a setting has a value that is not of the server's configuration, or RESET would restore
- * such a value.  From 17 on always false: nothing depends on it (state/settings_worker.c).
- */
-static inline bool
-sf_is_set_for_session(const char *name)
-{
-#if PG_VERSION_NUM >= 170000
-	return false;
-#else
-	struct config_generic *setting = NULL;
-
-#if PG_VERSION_NUM >= 160000
-	setting = find_option(name, false, true, ERROR);
-#else
-	for (int i = 0; i < GetNumConfigOptions() && setting == NULL; i++)
-	{
-		if (strcmp(get_guc_variables()[i]->name, name) == 0)
-			setting = get_guc_variables()[i];
-	}
-#endif
-	return setting && (setting->source > PGC_S_ARGV || setting->reset_source > PGC_S_ARGV);
-#endif
-}
-
-/*
- * Shared memory that one session makes and all others find by its name.  When it is made,
- * fill is called under a lock.  It must raise no error: 17 and 18 might not call it again in the
- * next session.  Returns NULL before 17, which does not support this.
- */
-typedef void (*SfFill) (void *memory);
-
-#if PG_VERSION_NUM >= 190000
-static inline void
-sf_call_fill(void *memory, void *fill)
-{
-	(*(SfFill *) fill) (memory);
-}
-#endif
-
-static inline void *
-sf_named_segment(const char *name, size_t size, SfFill fill)
-{
-#if PG_VERSION_NUM >= 190000
-	bool		found;
-
-	return GetNamedDSMSegment(name, size, sf_call_fill, &found, &fill);
-#elif PG_VERSION_NUM >= 170000
-	bool		found;
-
-	return GetNamedDSMSegment(name, size, fill, &found);
-#else
-	return NULL;
-#endif
-}
 
 /* The planner hook of 19 also receives the state of EXPLAIN. */
 #if PG_VERSION_NUM >= 190000

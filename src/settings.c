@@ -1,12 +1,6 @@
 /*
  * settings.c
  *	  The values of the settings, and the rules over several of them.
- *
- * A setting that must be the same for the whole run of a server has the context postmaster.
- * A library that is not preloaded cannot define such a setting (PostgreSQL raises FATAL), so
- * there the setting can change at a reload.  On PostgreSQL 17 and later such a change has no
- * effect once shared memory exists, because shared memory holds the values that apply
- * (state/shared.c).  Without shared memory no ID is issued; the layout is used to decode only.
  */
 #include "postgres.h"
 

@@ -19,7 +19,6 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/plancache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -61,19 +60,13 @@ check_layout(char **newval, void **extra, GucSource source)
 	return sf_layout_parse(*newval, &parsed, &error) || reject(&error, SF_LAYOUT_HINT);
 }
 
-/*
- * The text has been checked.  Plans can contain the layout (pushdown/replace.c), so they are made
- * again if it changes.  It can change only as long as shared memory does not fix it.
- */
+/* The text has been checked. */
 static void
 assign_layout(const char *newval, void *extra)
 {
-	SfLayout	before = sf_settings_layout;
 	SfParseError error;
 
 	(void) sf_layout_parse(newval, &sf_settings_layout, &error);
-	if (sf_settings_layout_text && !sf_layout_equal(&before, &sf_settings_layout))
-		ResetPlanCache();
 	sf_settings_layout_text = newval;
 }
 
@@ -145,10 +138,9 @@ report_malformed(const char *name, const char *value, const SfParseError *error,
 }
 
 /*
- * PostgreSQL checks a value that was set before the library was loaded when the
- * setting is defined.  If the value is malformed, PostgreSQL warns and uses the
- * default.  These settings determine what an ID means, so a malformed value must
- * be an error: with the default, IDs would be issued in another layout or range.
+ * PostgreSQL checks a configured value when the setting is defined.  If the value is malformed,
+ * PostgreSQL warns and uses the default.  These settings determine what an ID means, so a malformed
+ * value must be an error: with the default, IDs would be issued in another layout or range.
  */
 static void
 check_configured(void)
@@ -158,13 +150,8 @@ check_configured(void)
 	SfSequenceRange parsed_range;
 	SfParseError error;
 
-	/*
-	 * The value is empty if the session has set and reset it before the
-	 * library was loaded.  The default then applies.
-	 */
 	value = GetConfigOption("snowflake.layout", true, false);
-	if (value && (value[0] || process_shared_preload_libraries_in_progress) &&
-		!sf_layout_parse(value, &parsed_layout, &error))
+	if (value && !sf_layout_parse(value, &parsed_layout, &error))
 		report_malformed("snowflake.layout", value, &error, SF_LAYOUT_HINT);
 	value = GetConfigOption("snowflake.sequence_range", true, false);
 	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))
@@ -172,22 +159,6 @@ check_configured(void)
 	value = GetConfigOption("snowflake.sno_sequence_range", true, false);
 	if (value && !sf_sno_sequence_range_parse(value, &parsed_range, &error))
 		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
-}
-
-/*
- * Without the preload, before PostgreSQL 17, there is no shared memory, and IDs are decoded by the
- * setting of the session.  PostgreSQL would reject a value of the session with a warning, and use
- * the built-in default, which can be another layout than that of the server.
- */
-static void
-check_layout_of_session(void)
-{
-	if (sf_is_set_for_session("snowflake.layout"))
-		ereport(ERROR,
-				errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM),
-				errmsg("parameter \"%s\" cannot be set for a session", "snowflake.layout"),
-				errdetail("It was set by SET, an option of the connection, ALTER ROLE or ALTER DATABASE.  All sessions of a server must use the same layout."),
-				errhint("Remove that setting.  Set \"snowflake.layout\" in the configuration of the server."));
 }
 
 /*
@@ -216,17 +187,7 @@ check_registry(char **newval, void **extra, GucSource source)
 	return error == NULL;
 }
 
-static void
-assign_registry(const char *newval, void *extra)
-{
-	if (sf_shared_publishes())
-		pg_atomic_write_u32(&sf_shared()->registry_is_set, newval[0] != '\0');
-}
-
-/*
- * PostgreSQL would warn of a malformed string and continue without a registry.  The detail can
- * contain a part of a password, so it is only written to the server's log and not sent to sessions.
- */
+/* PostgreSQL would warn of a malformed string and continue without a registry. */
 static void
 check_configured_registry(void)
 {
@@ -238,8 +199,7 @@ check_configured_registry(void)
 	ereport(ERROR,
 			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
-			process_shared_preload_libraries_in_progress ?
-			errdetail("%s", error) : 0,
+			errdetail("%s", error),
 			errhint("Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."));
 }
 
@@ -258,9 +218,9 @@ warn_of_partition(int configured)
 }
 
 /*
- * At a reload the postmaster, or the settings worker, publishes the new number to all sessions.  It
- * alone warns if the number does not fit or has no effect, so that the log has one warning.  The
- * settings that the number must fit are fixed at that time.
+ * At a reload the postmaster publishes the new number to all sessions.  It alone warns if the
+ * number does not fit or has no effect, so that the log has one warning.  The settings that the
+ * number must fit are fixed at that time.
  */
 static void
 assign_machine_id(int newval, void *extra)
@@ -295,43 +255,29 @@ assign_sno_partition(int newval, void *extra)
 	warn_of_partition(newval);
 }
 
-/*
- * Raises invalid_parameter_value if the configuration file, or a SET that was run before the
- * library was loaded, has a malformed layout, sequence range or connection string.  The server
- * then does not start, or the library is not loaded.  Raises cant_change_runtime_param if a session
- * would decode IDs in another layout than others.
- */
 static void
-check_settings(void)
-{
-	check_configured();
-	check_configured_registry();
-	check_layout_of_session();
-}
-
-static void
-define_for_layout(GucContext fixed)
+define_for_layout(void)
 {
 	DefineCustomStringVariable("snowflake.layout",
 							   "Sets the layout of the bits of Snowflake IDs.",
 							   "The name of a layout in the view snowflake_layouts, or a definition.",
 							   &layout_text,
 							   "twitter",
-							   fixed, 0,
+							   PGC_POSTMASTER, 0,
 							   check_layout, assign_layout, NULL);
 	DefineCustomStringVariable("snowflake.sequence_range",
 							   "Sets the range of sequence numbers that this server uses, as min-max.",
 							   "An empty value allows all. Servers with ranges that do not overlap can share a machine ID.",
 							   &sequence_range_text,
 							   "",
-							   fixed, 0,
+							   PGC_POSTMASTER, 0,
 							   check_sequence_range, assign_sequence_range, NULL);
 	DefineCustomStringVariable("snowflake.sno_sequence_range",
 							   "Sets the range of sequence numbers that this server uses in IDs of type sno, as min-max.",
 							   "An empty value allows all. Servers with ranges that do not overlap can share a partition.",
 							   &sno_sequence_range_text,
 							   "",
-							   fixed, 0,
+							   PGC_POSTMASTER, 0,
 							   check_sno_sequence_range, assign_sno_sequence_range, NULL);
 }
 
@@ -381,15 +327,15 @@ define_others(void)
 }
 
 static void
-define_for_registry(GucContext fixed)
+define_for_registry(void)
 {
 	DefineCustomStringVariable("snowflake.registry",
 							   "Sets the connection string of the registry that leases machine IDs.",
 							   "If it is empty, there is no registry, and snowflake.machine_id is the machine ID of this server.",
 							   &sf_settings_registry,
 							   "",
-							   fixed, GUC_SUPERUSER_ONLY,
-							   check_registry, assign_registry, NULL);
+							   PGC_POSTMASTER, GUC_SUPERUSER_ONLY,
+							   check_registry, NULL, NULL);
 	DefineCustomIntVariable("snowflake.registry_lease",
 							"Sets the length of the lease of a machine ID.",
 							"If the registry is unreachable, IDs are issued until the lease ends. 0 is an hour, or, if snowflake.machine_id is set, a minute or four times snowflake.max_ahead, whichever is longer.",
@@ -402,7 +348,7 @@ define_for_registry(GucContext fixed)
 							 "With a lease, it can issue IDs after its promotion even if the registry is unreachable.",
 							 &sf_settings_registry_standby,
 							 false,
-							 fixed, 0,
+							 PGC_POSTMASTER, 0,
 							 NULL, NULL, NULL);
 }
 
@@ -444,23 +390,18 @@ warn_of_end(void)
 			errhint("Plan to change to a layout with a later epoch or more timestamp bits.  IDs of the two layouts can be equal, and do not sort by time."));
 }
 
-/* Define the settings.  At the start of the server, warns if they are inconsistent. */
+/* Define the settings, and warn if they are inconsistent. */
 static void
 define_settings(void)
 {
-	GucContext	fixed = process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP;
-
-	define_for_layout(fixed);
+	define_for_layout();
 	define_for_clock();
 	define_others();
-	define_for_registry(fixed);
+	define_for_registry();
 	define_for_machine();
-	if (process_shared_preload_libraries_in_progress)
-	{
-		sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
-						sf_settings_machine_id, WARNING);
-		warn_of_end();
-	}
+	sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
+					sf_settings_machine_id, WARNING);
+	warn_of_end();
 	MarkGUCPrefixReserved("snowflake");
 }
 
@@ -469,13 +410,19 @@ define_settings(void)
 extern PGDLLEXPORT void _PG_init(void);
 
 /*
- * The calls that can raise an error come first.  After an error the next call in the session
- * loads the library again, and a setting cannot be defined twice.
+ * A session that loads a library that was not preloaded gets no settings, no shared memory and no
+ * hooks.  Functions that need none of these can be called (state/shared.c).
+ *
+ * Raises invalid_parameter_value if the configuration file has a malformed layout, sequence range
+ * or connection string.  The server then does not start.
  */
 void
 _PG_init(void)
 {
-	check_settings();
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	check_configured();
+	check_configured_registry();
 	sf_postmaster_memory_init();
 	define_settings();
 	sf_registry_worker_init();

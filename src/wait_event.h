@@ -22,9 +22,6 @@ typedef enum SfWaitEvent
 	SF_WAIT_REGISTRY,			/* the registry worker waits for an answer */
 	SF_WAIT_REGISTRY_WORKER,	/* the registry worker waits until the next
 								 * attempt is due */
-	SF_WAIT_SETTINGS,			/* a session waits until the settings worker
-								 * has read the configuration */
-	SF_WAIT_SETTINGS_WORKER,	/* the settings worker waits for a reload */
 } SfWaitEvent;
 
 /* PostgreSQL's number of an event.  Before 17 all extensions have the same number. */
@@ -38,8 +35,6 @@ sf_wait_event(SfWaitEvent event)
 		[SF_WAIT_LEASE] = "SnowflakeLease",
 		[SF_WAIT_REGISTRY] = "SnowflakeRegistry",
 		[SF_WAIT_REGISTRY_WORKER] = "SnowflakeRegistryWorker",
-		[SF_WAIT_SETTINGS] = "SnowflakeSettings",
-		[SF_WAIT_SETTINGS_WORKER] = "SnowflakeSettingsWorker",
 	};
 	static uint32 numbers[lengthof(names)] = {0};
 

@@ -277,11 +277,9 @@ Datum
 snowflake_create_state(PG_FUNCTION_ARGS)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	SfShared   *shared = sf_shared();
 	SfLayout	recorded;
 
-	if (shared)
-		sf_clock_check(&shared->generators[SF_GENERATOR_BIGINT], now);
+	sf_clock_check(&sf_shared_required()->generators[SF_GENERATOR_BIGINT], now);
 	check_slots();
 	check_numbers();
 	sf_durable_take_slots();

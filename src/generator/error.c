@@ -1,9 +1,6 @@
 /*
  * error.c
  *	  Errors of calls that need an ID from a generator that cannot be opened, or that has no lease.
- *
- * While the registry cannot be reached, each call of each session fails.  Each gets its error, and
- * the server's log gets one of them a minute.
  */
 #include "postgres.h"
 
@@ -108,31 +105,6 @@ sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout, SfOpening rea
 /*
  * The lease
  */
-
-static emit_log_hook_type prev_emit_log_hook;
-
-static bool
-is_about_lease(const ErrorData * error)
-{
-	return error->elevel == ERROR && error->funcname &&
-		strcmp(error->funcname, "sf_lease_report_none") == 0;
-}
-
-static void
-limit_log(ErrorData * error)
-{
-	if (is_about_lease(error) && !sf_log_allowed(&sf_shared()->registry.failures_logged))
-		error->output_to_server = false;
-	if (error->output_to_server && prev_emit_log_hook)
-		prev_emit_log_hook(error);
-}
-
-void
-sf_lease_limit_log(void)
-{
-	prev_emit_log_hook = emit_log_hook;
-	emit_log_hook = limit_log;
-}
 
 /* The lease, as the detail of an error. */
 static int

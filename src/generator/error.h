@@ -26,10 +26,4 @@ extern const char *sf_floor_function(SfGeneratorKind kind);
  */
 pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
 
-/*
- * From now on, these errors are logged once a minute at most, on the whole server.  Each caller
- * still gets its error.
- */
-extern void sf_lease_limit_log(void);
-
 #endif							/* SF_ERROR_H */

@@ -71,11 +71,8 @@ static uint32
 bigint_machine_id(SfShared *shared)
 {
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
-	int			configured;
+	int			configured = sf_configured_machine_id(shared);
 
-	if (generator->layout.machine_bits > 0)
-		sf_settings_worker_await_reload(shared);
-	configured = sf_configured_machine_id(shared);
 	sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 					configured, ERROR);
 	if (generator->leased)
@@ -139,7 +136,6 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 static uint32
 sno_partition(SfShared *shared)
 {
-	sf_settings_worker_await_reload(shared);
 	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared));
 }
 

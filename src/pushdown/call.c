@@ -107,11 +107,7 @@ sf_is_between(Oid function)
 	return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
 }
 
-/*
- * Parse a layout.  Most calls have the layout of the previous one.  It is not compared with that of
- * the server: without the preload this could have to wait for the settings worker, or fail, and a
- * call with a layout needs neither.
- */
+/* Parse a layout.  Most calls have the layout of the previous one. */
 static bool
 parse_layout(const char *name, SfLayout *layout)
 {

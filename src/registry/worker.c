@@ -92,9 +92,8 @@ sf_registry_worker_init(void)
 
 	if (sf_settings_registry_standby)
 		worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	if (!process_shared_preload_libraries_in_progress || !sf_settings_has_registry())
+	if (!sf_settings_has_registry())
 		return;
-	sf_lease_limit_log();
 	RegisterBackgroundWorker(&worker);
 }
 

@@ -8,8 +8,8 @@
 #include "postgres.h"
 
 /*
- * Register the worker, which then starts with the server, if the library is preloaded and a
- * registry is set.  The settings must have been defined.
+ * Register the worker, which then starts with the server, if a registry is set.  The settings must
+ * have been defined.
  */
 extern void sf_registry_worker_init(void);
 

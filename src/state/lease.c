@@ -25,7 +25,6 @@ sf_lease_init(SfRegistry *registry)
 	registry->state = SF_REGISTRY_CLAIMING;
 	registry->since = GetCurrentTimestamp();
 	registry->lease = sf_postmaster_lease();
-	pg_atomic_init_u64(&registry->failures_logged, 0);
 }
 
 /*

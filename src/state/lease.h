@@ -61,7 +61,6 @@ typedef struct SfRegistry
 	TimestampTz free_at;
 	int64		other_identity;
 	SfLeaseRequest request;		/* for the next attempt */
-	SfLogLimit	failures_logged;	/* of calls, see sf_lease_limit_log */
 	Latch	   *worker;			/* NULL if the worker does not run */
 } SfRegistry;
 

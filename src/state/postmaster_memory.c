@@ -32,7 +32,6 @@
 
 #include <sys/mman.h>
 
-#include "miscadmin.h"
 #include "port/pg_crc32c.h"
 #include "portability/mem.h"
 
@@ -68,8 +67,6 @@ checksum(void)
 void
 sf_postmaster_memory_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
 	memory = mmap(NULL, sizeof(PostmasterMemory), PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
@@ -121,10 +118,6 @@ sf_postmaster_keep_lease(const SfLease *lease)
 SfLease
 sf_postmaster_lease(void)
 {
-	static const SfLease none = {0};
-
-	if (memory == NULL)
-		return none;
 	check();
 	return memory->lease;
 }
@@ -161,8 +154,6 @@ sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id)
 {
 	uint64		found = 0;
 
-	if (memory == NULL)
-		return machine_id;
 	while (!pg_atomic_compare_exchange_u64(&memory->machine_ids[kind], &found,
 										   encode_pinned(machine_id)))
 	{
@@ -175,6 +166,5 @@ sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id)
 uint32
 sf_postmaster_machine_id(SfGeneratorKind kind)
 {
-	return memory ?
-		decode_pinned(pg_atomic_read_u64(&memory->machine_ids[kind])) : SF_MACHINE_ID_NOT_PINNED;
+	return decode_pinned(pg_atomic_read_u64(&memory->machine_ids[kind]));
 }

@@ -25,9 +25,9 @@ typedef struct SfLease
 } SfLease;
 
 /*
- * Create the memory, in the postmaster, when it preloads the library; otherwise there is no such
- * memory.  All functions except those of machine IDs are for servers with a registry, and for the
- * registry worker alone unless another process is named.
+ * Create the memory, in the postmaster, when it preloads the library.  All functions except those
+ * of machine IDs are for servers with a registry, and for the registry worker alone unless another
+ * process is named.
  */
 extern void sf_postmaster_memory_init(void);
 
@@ -53,7 +53,7 @@ extern bool sf_postmaster_was_opened(SfGeneratorKind kind);
 
 /*
  * Fix the machine ID of a generator for this run of the postmaster.  Of several callers the first
- * one decides; returns the number that is fixed.  If nothing is kept, that is the caller's number.
+ * one decides; returns the number that is fixed.
  */
 extern uint32 sf_postmaster_pin_machine_id(SfGeneratorKind kind, uint32 machine_id);
 

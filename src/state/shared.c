@@ -2,12 +2,10 @@
  * shared.c
  *	  The state that all backends of a server share.
  *
- * The postmaster makes it from the settings when it starts, and again when it
- * starts all processes again after one has crashed.  If the library is not preloaded, the first
- * session that needs the state makes the memory (PostgreSQL 17 and later), and the others find it
- * by its name.  A background worker fills it, because the settings of a session can be those of its
- * role or client (settings_worker.c).  The settings that it is filled from apply until the server
- * is restarted, as if they had been read at its start.
+ * The postmaster makes it from the settings when it starts, and again when it starts all processes
+ * again after one has crashed.  If the library is not preloaded, this state does not exist, and the
+ * layout of the server is unknown.  Functions that need either of them raise an error
+ * (sf_shared_required).  This is the only place that refuses for lack of the preload.
  */
 #include "postgres.h"
 
@@ -28,8 +26,6 @@
 #include "state/shared.h"
 
 static SfShared *shared = NULL;
-
-extern PGDLLEXPORT void snowflake_settings_worker_main(Datum argument);
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
@@ -64,22 +60,6 @@ restore_shared(SfShared *new)
 	}
 }
 
-/*
- * Make new memory, without any value of a setting.  Sessions do this under a lock, so nothing
- * raises an error (sf_named_segment).
- */
-static void
-make_empty(void *memory)
-{
-	SfShared   *new = memory;
-
-	memset(new, 0, sizeof(*new));
-	strlcpy(new->version, SF_VERSION, sizeof(new->version));
-	new->preloaded = !IsUnderPostmaster;
-	pg_atomic_init_u32(&new->settings_worker, 0);
-	pg_atomic_init_u32(&new->filled, 0);
-}
-
 void
 sf_shared_set_max_ahead(SfShared *shared, int max_ahead)
 {
@@ -87,29 +67,17 @@ sf_shared_set_max_ahead(SfShared *shared, int max_ahead)
 		pg_atomic_write_u32(&shared->generators[i].max_ahead, (uint32) max_ahead * 1000);
 }
 
-/* Publish the settings of this process that a reload changes. */
+/* Make the state from the settings of the postmaster. */
 static void
-publish(SfShared *shared)
+make_shared(SfShared *new)
 {
-	pg_atomic_write_u32(&shared->configured_machine_id, (uint32) sf_settings_machine_id);
-	pg_atomic_write_u32(&shared->configured_sno_partition, (uint32) sf_settings_sno_partition);
-	pg_atomic_write_u32(&shared->max_clock_step, (uint32) sf_max_clock_step);
-	pg_atomic_write_u32(&shared->sequence_jitter, (uint32) sf_sequence_jitter);
-	pg_atomic_write_u32(&shared->registry_is_set, sf_settings_has_registry());
-	sf_shared_set_max_ahead(shared, sf_max_ahead);
-}
+	bool		leased = sf_settings_has_registry();
 
-/* Fill empty memory from the settings of this process. */
-static void
-fill(SfShared *new)
-{
-	bool		leased = new->preloaded && sf_settings_has_registry();
-
-	pg_atomic_init_u32(&new->configured_machine_id, 0);
-	pg_atomic_init_u32(&new->configured_sno_partition, 0);
-	pg_atomic_init_u32(&new->max_clock_step, 0);
-	pg_atomic_init_u32(&new->sequence_jitter, 0);
-	pg_atomic_init_u32(&new->registry_is_set, 0);
+	memset(new, 0, sizeof(*new));
+	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
+	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
+	pg_atomic_init_u32(&new->max_clock_step, (uint32) sf_max_clock_step);
+	pg_atomic_init_u32(&new->sequence_jitter, (uint32) sf_sequence_jitter);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
 					  &sf_settings_layout, sf_settings_layout_text,
@@ -118,12 +86,8 @@ fill(SfShared *new)
 					  sf_settings_sno_sequence_range, leased);
 	sf_lease_init(&new->registry);
 	sf_horizon_init(horizon_of(new));
-	publish(new);
-	if (new->preloaded)
-		restore_shared(new);
-	pg_write_barrier();			/* pairs with the one in
-								 * sf_settings_worker_has_filled */
-	pg_atomic_write_u32(&new->filled, 1);
+	sf_shared_set_max_ahead(new, sf_max_ahead);
+	restore_shared(new);
 }
 
 static void
@@ -147,10 +111,7 @@ start_shared(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("snowflake", shared_size(), &found);
 	if (!found)
-	{
-		make_empty(shared);
-		fill(shared);
-	}
+		make_shared(shared);
 	sf_horizon_attach(horizon_of(shared));
 	LWLockRelease(AddinShmemInitLock);
 }
@@ -158,92 +119,21 @@ start_shared(void)
 void
 sf_shared_init(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = request_shared;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = start_shared;
 }
 
-/*
- * Sessions that were started after an update of the files have the new library, and the old library
- * may have made the memory.  (For this reason the name of the memory does not contain the version:
- * there would be two generators of each kind.)
- */
-static void
-check_version(const SfShared *found)
-{
-	if (strcmp(found->version, SF_VERSION) != 0)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("another version of the library \"snowflake\" is in use by this server"),
-				errdetail("This session has loaded version %s, and shared memory was created by version %s.",
-						  SF_VERSION, found->version),
-				errhint("Restart the server."));
-}
-
-/* The memory, which may not be filled yet.  Returns NULL if only the postmaster can make it. */
-static SfShared *
-find_or_make(void)
-{
-	SfShared   *found = sf_named_segment("snowflake", shared_size(), make_empty);
-
-	if (found)
-		check_version(found);
-	return found;
-}
-
-static void
-attach(SfShared *found)
-{
-	sf_horizon_attach(horizon_of(found));
-	shared = found;
-}
-
-/*
- * Main function of the settings worker.  If the memory is filled already, an earlier worker was
- * terminated.
- */
-void
-snowflake_settings_worker_main(Datum argument)
-{
-	SfShared   *found;
-
-	sf_settings_worker_begin();
-	found = find_or_make();
-	if (found == NULL || !sf_settings_worker_enter(found))
-		return;
-	attach(found);
-	if (sf_settings_worker_has_filled(found))
-		publish(found);
-	else
-		fill(found);
-	sf_settings_worker_serve();
-}
-
 bool
 sf_shared_publishes(void)
 {
-	return shared && (!IsUnderPostmaster || sf_is_settings_worker());
-}
-
-static void
-find_filled(void)
-{
-	SfShared   *found = find_or_make();
-
-	if (found == NULL)
-		return;
-	sf_settings_worker_await(found);
-	attach(found);
+	return shared && !IsUnderPostmaster;
 }
 
 SF_HOT SfShared *
 sf_shared(void)
 {
-	if (shared == NULL && IsUnderPostmaster)
-		find_filled();
 	return shared;
 }
 
@@ -270,24 +160,17 @@ sf_shared_required(void)
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
 				preload_hint());
-	if (!shared->preloaded && pg_atomic_read_u32(&shared->registry_is_set))
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
-				errdetail("\"snowflake.registry\" is set, and the registry worker is started with the server."),
-				preload_hint());
 	return shared;
 }
 
 const SfLayout *
 sf_layout_in_force(void)
 {
-	return sf_shared() ? &shared->generators[SF_GENERATOR_BIGINT].layout : &sf_settings_layout;
+	return &sf_shared_required()->generators[SF_GENERATOR_BIGINT].layout;
 }
 
 const char *
 sf_layout_in_force_text(void)
 {
-	return sf_shared() ?
-		shared->generators[SF_GENERATOR_BIGINT].layout_text : sf_settings_layout_text;
+	return sf_shared_required()->generators[SF_GENERATOR_BIGINT].layout_text;
 }
