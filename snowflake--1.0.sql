@@ -3,13 +3,13 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
--- both would issue IDs without knowing of each other
+-- both would issue IDs without knowing of each other, and have functions of the same names
 DO $$
 BEGIN
-	IF EXISTS (SELECT FROM pg_catalog.pg_class WHERE relname = 'snowflake_count' AND relkind = 'S') THEN
+	IF EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = 'snowflake_checked') THEN
 		RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-			MESSAGE = 'this database issues Snowflake IDs by portable/snowflake.sql',
-			HINT = 'See docs/portable.md for how the extension takes its place.';
+			MESSAGE = 'this database has the functions of portable/snowflake.sql',
+			HINT = 'Run portable/to_extension.sql, which replaces these functions by the extension.';
 	END IF;
 END
 $$;

@@ -1,30 +1,40 @@
 # portable/snowflake.sql: it reads IDs as the extension does, and its IDs are never repeated: not under
 # load, by a clock that is set, by kill -9, by a cancel at any moment, or when the extension takes its
-# place and gives it back.  SNOWFLAKE_TEST_SCALE lowers the numbers of IDs and crashes.
+# place (portable/to_extension.sql) in one database after another, and gives it back.  SNOWFLAKE_TEST_SCALE lowers the numbers of IDs and crashes.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 use TestClock;
 
-my $script = "$FindBin::RealBin/../portable/snowflake.sql";
+my $scripts = "$FindBin::RealBin/../portable";
 my $clock = TestClock->new;
 my $server = snowflake_server('main', { clock => $clock }, 'snowflake.machine_id = 7', 'max_connections = 50', 'timezone = UTC', 'autovacuum = off');
 
-# Run the script in a database.
-sub portable
+# Run a script in a database: that which creates the functions, or that which replaces them by the extension.
+sub run_script
 {
-	my ($database, %variables) = @_;
+	my ($script, $server, $database, %variables) = @_;
 
-	unlink "$scratch/errors";
-	return run_log([ 'psql', '-Xq', '-d', $server->connstr($database), map({ ('-v', "$_=$variables{$_}") } sort keys %variables), '-f', $script ], '2>', "$scratch/errors");
+	return run_log([ 'psql', '-Xq', '-d', $server->connstr($database), map({ ('-v', "$_=$variables{$_}") } sort keys %variables), '-f', "$scripts/$script.sql" ], '2>', "$scratch/refusal");
 }
+
+sub portable { return run_script('snowflake', $server, @_); }
+sub to_extension { return run_script('to_extension', $server, @_); }
 
 sub refuses
 {
-	my ($database, $pattern, %variables) = @_;
+	my ($run, $database, $pattern, %variables) = @_;
 
-	ok(!portable($database, %variables), "$pattern: refused");
-	like(slurp_file("$scratch/errors"), $pattern, 'with this error');
+	ok(!$run->($database, %variables), "$pattern: refused");
+	like(slurp_file("$scratch/refusal"), $pattern, 'with this error');
+}
+
+# The script that replaces the functions succeeds.
+sub is_switched
+{
+	my ($server, $database, $name, %variables) = @_;
+
+	ok(run_script('to_extension', $server, $database, %variables), $name) or diag(slurp_file("$scratch/refusal"));
 }
 
 # Random IDs and times, and what both make of them.
@@ -81,12 +91,12 @@ my $superuser = $server->safe_psql('postgres', 'SELECT current_user');
 	$server->safe_psql('shop', 'CREATE SCHEMA "the shop"; GRANT USAGE, CREATE ON SCHEMA "the shop" TO app');
 	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'an ordinary role runs it');
 	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'and again');
-	refuses('shop', qr/layout of the IDs of this database cannot be changed/, machine_id => 7, schema => 'the shop', layout => 'discord');
-	refuses('shop', qr/machine ID 1024 is out of range/, machine_id => 1024);
-	refuses('shop', qr/"machine_id" is not a number/, machine_id => 'seven');
-	refuses('shop', qr/invalid Snowflake layout/, layout => 'nonsense');
-	refuses('shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=0ms timestamp=41 sequence=12');
-	refuses('shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=1ms timestamp=41 machine=11 sequence=12');
+	refuses(\&portable, 'shop', qr/layout of the IDs of this database cannot be changed/, machine_id => 7, schema => 'the shop', layout => 'discord');
+	refuses(\&portable, 'shop', qr/machine ID 1024 is out of range/, machine_id => 1024);
+	refuses(\&portable, 'shop', qr/"machine_id" is not a number/, machine_id => 'seven');
+	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'nonsense');
+	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=0ms timestamp=41 sequence=12');
+	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=1ms timestamp=41 machine=11 sequence=12');
 }
 {
 	local $ENV{PGUSER} = 'app';
@@ -109,8 +119,9 @@ my $superuser = $server->safe_psql('postgres', 'SELECT current_user');
 }
 
 # A database has one of the two.
-fails_with($server, "\\connect shop\nCREATE EXTENSION snowflake", '42710', qr/portable\/snowflake\.sql/);
-refuses('postgres', qr/the extension snowflake is installed/, machine_id => 8);
+my $has_functions = qr/this database has the functions of portable\/snowflake\.sql.*HINT:  Run portable\/to_extension\.sql/s;
+fails_with($server, "\\connect shop\nCREATE EXTENSION snowflake", '42710', $has_functions);
+refuses(\&portable, 'postgres', qr/the extension snowflake is installed/, machine_id => 8);
 
 # Load, crashes, and a clock that is set.  The primary key finds a repeated ID.
 $server->safe_psql('postgres', 'CREATE DATABASE load');
@@ -191,23 +202,97 @@ is($server->safe_psql('load', "$next - 2"), $before, 'no transaction IDs are use
 $one->quit;
 
 # The extension takes its place, and gives it back, under load.
-my $page = slurp_file("$FindBin::RealBin/../docs/portable.md");
-my ($to, $back) = $page =~ /```sql\n(BEGIN;.*?)```/sg;
-$back =~ s/\\i portable\S+/\\i $script/;
+my ($back) = slurp_file("$FindBin::RealBin/../docs/portable.md") =~ /```sql\n(BEGIN;.*?)```/s or die 'docs/portable.md has no such statements';
+$back =~ s/\\i portable/\\i $scripts/;
 $server->safe_psql('load', 'CREATE TABLE by_orm (id bigint DEFAULT snowflake_id())');
 # the sessions are ended long before they have run all lines
 my @sessions = run_lines(4, (inserts(1, 50), 'SELECT pg_sleep(0.002);') x 50000);
-for my $way ($to, $back, $to)
+for my $way ('to', 'back', 'to')
 {
 	my $before = $server->safe_psql('load', 'SELECT count(*) FROM items');
 
 	$server->poll_query_until('load', "SELECT count(*) > $before + 500 FROM items");
-	$server->safe_psql('load', $way);
+	if ($way eq 'back') { $server->safe_psql('load', $back) }
+	else { is_switched($server, 'load', 'the extension takes its place') }
 }
 $_->kill_kill for @sessions;
 is(errors(), '', 'no statement fails');
 is($server->safe_psql('load', 'SELECT count(*) FROM pg_extension WHERE extname = \'snowflake\''), '1', 'the extension is installed at the end');
 is($server->safe_psql('load', q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'by_orm'::regclass}), 'snowflake_id()', 'a default keeps its function');
+
+# All that it has made is gone.
+my $left = q{SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%' AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e')};
+is($server->safe_psql('load', "$left; SELECT count(*) FROM pg_class WHERE relname IN ('snowflake_base', 'snowflake_count', 'snowflake_server')"), "0\n0", 'nothing else is left');
+refuses(\&to_extension, 'load', qr/schema public has no functions of portable\/snowflake\.sql.*HINT:  Set the variable "schema"/s);
+
+# One in another schema, whose owner is an ordinary role.  Defaults are as before, also that of a
+# partition, which differs from that of its table.
+$server->safe_psql('shop', <<'SQL');
+SET search_path = "the shop";
+CREATE TABLE orders (id bigint DEFAULT coalesce(snowflake_nextval(), 7), "the item" text, other bigint) PARTITION BY LIST (other);
+CREATE TABLE orders_1 PARTITION OF orders FOR VALUES IN (1);
+ALTER TABLE ONLY orders_1 ALTER id SET DEFAULT snowflake_id();
+CREATE VIEW recent AS TABLE orders;
+ALTER VIEW recent ALTER id SET DEFAULT snowflake_nextval();
+SQL
+my $defaults = q{SELECT string_agg(concat(adrelid::regclass, ' ', pg_get_expr(adbin, adrelid)), ', ' ORDER BY adrelid::regclass::text) FROM pg_attrdef};
+$before = $server->safe_psql('shop', $defaults);
+my $last = $server->safe_psql('shop', 'SELECT "the shop".snowflake_nextval()');
+is_switched($server, 'shop', 'in another schema', schema => 'the shop');
+is($server->safe_psql('shop', $defaults), $before, 'defaults are as before');
+is($server->safe_psql('shop', qq{SELECT "the shop".snowflake_nextval() > $last; $left}), "t\n0", 'and IDs continue above the last one');
+
+# One that only reads.
+$server->safe_psql('postgres', 'CREATE DATABASE reader');
+ok(portable('reader', layout => 'discord'), 'functions that only read IDs');
+fails_with($server, "\\connect reader\nCREATE SCHEMA other; CREATE EXTENSION snowflake SCHEMA other", '42710', $has_functions);
+refuses(\&to_extension, 'reader', qr/have another layout than this server.*DETAIL:  The layout of the server is "twitter".*HINT:  Set "snowflake\.layout"/s);
+is($server->safe_psql('reader', q{SELECT snowflake_timestamp(0) AT TIME ZONE 'UTC'}), '2015-01-01 00:00:00', 'after a refusal they read IDs as before');
+$server->safe_psql('postgres', 'DROP DATABASE reader');
+$server->safe_psql('postgres', 'CREATE DATABASE reader');
+ok(portable('reader'), 'the same in the layout of the server');
+$server->safe_psql('reader', 'CREATE TABLE copies (id bigint PRIMARY KEY); CREATE VIEW times AS SELECT snowflake_timestamp(id) FROM copies');
+refuses(\&to_extension, 'reader', qr/cannot drop .* because other objects depend on (?:it|them)\nDETAIL:  view times depends on function snowflake_timestamp/);
+my $read = "SELECT snowflake_decode($last), snowflake_boundary('2026-11-20'), snowflake_to_base32($last)";
+$server->safe_psql('reader', 'DROP VIEW times');
+$before = $server->safe_psql('reader', $read);
+is_switched($server, 'reader', 'the extension takes their place');
+is($server->safe_psql('reader', $read), $before, 'and IDs are read alike');
+is($server->safe_psql('reader', "$left; SELECT count(*) FROM pg_extension WHERE extname = 'snowflake'"), "0\n1", 'by the extension alone');
 $server->stop;
+
+# Two databases of one server, one after the other, under load that the layout limits.  The extension,
+# in the first one, is seconds ahead of the clock when the second one is switched.
+my $layout = 'epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=3';
+my %machine_id = (first => 7, second => 8);
+my $two = snowflake_server('two', { extension => 0 }, 'snowflake.machine_id = 7', "snowflake.layout = '$layout'", "snowflake.max_ahead = '3s'", 'max_connections = 50');
+my $lines = "$scratch/full_speed.sql";
+append_to_file($lines, join("\n", inserts(50000, 100)));
+@sessions = ();
+for my $database (sort keys %machine_id)
+{
+	$two->safe_psql('postgres', "CREATE DATABASE $database");
+	ok(run_script('snowflake', $two, $database, machine_id => $machine_id{$database}, layout => $layout), "database $database");
+	$two->safe_psql($database, q{CREATE TABLE items (id bigint DEFAULT snowflake_nextval(), n integer, by_extension boolean DEFAULT (to_regproc('snowflake_currval') IS NOT NULL))});
+	push @sessions, map { IPC::Run::start([ 'psql', '-Xq', '-d', $two->connstr($database), '-f', $lines ], '2>>', "$scratch/load_errors", '>', '/dev/null') } 1 .. 4;
+}
+for my $database (sort keys %machine_id)
+{
+	$two->poll_query_until($database, 'SELECT count(*) > 5000 FROM items');
+	$two->poll_query_until('first', q{SELECT ahead > '2 s' FROM pg_stat_snowflake WHERE generator = 'bigint'}) if $database eq 'second';
+	is_switched($two, $database, "database $database is switched");
+	$two->poll_query_until($_, 'SELECT count(*) > 5000 FROM items WHERE by_extension') for grep { $_ le $database } sort keys %machine_id;
+}
+$_->kill_kill for @sessions;
+is(slurp_file("$scratch/load_errors"), '', 'no statement of the load fails');
+my @files;
+for my $database (sort keys %machine_id)
+{
+	push @files, "$scratch/ids_$database";
+	$two->safe_psql($database, "COPY (SELECT id FROM items) TO '$files[-1]'");
+	is($two->safe_psql($database, 'SELECT max(id) FILTER (WHERE NOT by_extension) < min(id) FILTER (WHERE by_extension) FROM items'), 't', "database $database: IDs continue above those from before the switch");
+}
+none_is_issued_twice(20000, 'both databases', @files);
+$two->stop;
 
 done_testing();
