@@ -1,93 +1,14 @@
-# Settings of a server: preloaded or not, when the machine ID is fixed, and settings
-# that are inconsistent, at start, at reload and at use.
+# Settings of a server: when the machine ID is fixed, and settings that are malformed or inconsistent, at
+# start, at reload and at use.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 
 my $nextval = 'SELECT snowflake_nextval()';
 
-# Not preloaded: decoders work, the generator's error says what to do.  (It works as well from 17
-# on, see 011_no_preload.)
-my $server = snowflake_server('main', { preload => '' });
-$server->safe_psql('postgres', 'CREATE ROLE app LOGIN');
-is( $server->safe_psql('postgres', 'SELECT snowflake_machine_id(1541815603606036480)'),
-	'378', 'decoders need no preload');
-my $needs_preload = major_version($server) < 17;
-my $file = $server->data_dir . '/postgresql.conf';
-fails_with($server, $nextval, '55000',
-	qr/ERROR:  55000: snowflake must be loaded via "shared_preload_libraries"/,
-	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "\Q$file\E" and restart the server/) if $needs_preload;
-fails_with($server, "SET ROLE app; $nextval", '55000',
-	qr/HINT:  Add the line "shared_preload_libraries = 'snowflake'" to "postgresql.conf" and restart/) if $needs_preload;
-
-# A session that set and reset the layout before the library was loaded.
-is($server->safe_psql('postgres', <<'SQL'), 'twitter|2010-11-04', 'a layout that was reset is the default');
-SET snowflake.layout = 'discord';
-RESET snowflake.layout;
-LOAD 'snowflake';
-SELECT current_setting('snowflake.layout'), snowflake_timestamp(0)::date;
-SQL
-
-# A layout that is not of the configuration: IDs are not decoded in the default one.
-if ($needs_preload)
-{
-	$server->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'");
-	$server->reload;
-	my $refused = qr/parameter "snowflake.layout" cannot be set for a session/;
-	my $decode = 'SELECT snowflake_timestamp(0)::date';
-	fails_with($server, "SET snowflake.layout = 'discord'; $decode", '55P02', $refused, qr/DETAIL:  It was set by SET, an option of the connection, ALTER ROLE/);
-	for my $statement ('ALTER DATABASE postgres', 'ALTER ROLE ALL', 'ALTER ROLE app IN DATABASE postgres')
-	{
-		$server->safe_psql('postgres', "$statement SET snowflake.layout = 'discord'");
-		my (undef, undef, $errors) = $server->psql('postgres', $decode, extra_params => [ '-U', 'app' ]);
-		like($errors, $refused, "$statement SET snowflake.layout");
-		$server->safe_psql('postgres', "$statement RESET ALL");
-	}
-	{
-		local $ENV{PGOPTIONS} = '-c snowflake.layout=discord';
-		fails_with($server, $decode, '55P02', $refused);
-		fails_with($server, "SET snowflake.layout = 'sonyflake'; RESET snowflake.layout; $decode", '55P02', $refused);
-	}
-	$server->poll_query_until('postgres', $decode, '2014-09-01');
-	$server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
-	$server->reload;
-	$server->poll_query_until('postgres', $decode, '2010-11-04');
-}
-
-# A setting that had an invalid value before the library was loaded: once it is reset, the session
-# works like any other.
-for my $setting ('snowflake.layout', 'snowflake.sequence_range', 'snowflake.registry')
-{
-	my ($status, $shown, $errors) = $server->psql('postgres', <<"SQL", on_error_stop => 0);
-SET $setting = 'a=b';
-SELECT snowflake_timestamp(0)::date;
-RESET $setting;
-SELECT snowflake_timestamp(0)::date;
-SQL
-	like($errors, qr/\A\S* ?ERROR:  invalid value for parameter "$setting"(?!.*ERROR)/s, "a mistaken SET of $setting is an error");
-	is($shown, '2010-11-04', 'and has no other effect');
-}
-
-# A bad layout in the file, and the library loaded late: IDs are not decoded with
-# another layout.
+# With a malformed value the server does not start.
+my $server = snowflake_server('main');
 $server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'");
-$server->reload;
-$server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout', true) = 'twiter'");
-fails_with($server, 'SELECT snowflake_timestamp(1)', '22023',
-	qr/invalid value for parameter "snowflake.layout": "twiter"/);
-
-# The same with a bad connection string of a registry; the error that a session gets does not
-# contain the faulty part, which may be a part of a password.
-$server->append_conf('postgresql.conf', "snowflake.layout = 'twitter'\nsnowflake.registry = 'host=nowhere password=one two'");
-$server->reload;
-$server->poll_query_until('postgres', "SELECT current_setting('snowflake.layout', true) = 'twitter'");
-my (undef, undef, $malformed) = $server->psql('postgres', 'SELECT snowflake_timestamp(1)');
-like($malformed, qr/ERROR:  invalid value for parameter "snowflake.registry"\n/, 'a malformed connection string');
-unlike($malformed, qr/two|DETAIL/, 'without what is in it');
-$server->append_conf('postgresql.conf', "snowflake.layout = 'twiter'\nsnowflake.registry = ''");
-
-# Preloaded with that layout, the server does not start.
-$server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 $server->stop;
 ok(!$server->start(fail_ok => 1), 'no start with a malformed layout');
 log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.layout": "twiter".*DETAIL:  At character 1, no preset is named "twiter"/s,
@@ -100,7 +21,12 @@ ok(!$server->start(fail_ok => 1), 'no start with a malformed sequence range of s
 log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.sno_sequence_range": "0-65536"/, 'the log says why');
 $server->append_conf('postgresql.conf', "snowflake.sno_sequence_range = ''");
 
-# Preloaded, no machine ID.
+$server->append_conf('postgresql.conf', "snowflake.registry = 'host=nowhere password=one two'");
+ok(!$server->start(fail_ok => 1), 'no start with a malformed connection string');
+log_matches($server, 0, qr/FATAL:  invalid value for parameter "snowflake.registry"\n.*DETAIL:  .*two/s, 'the log says why');
+$server->append_conf('postgresql.conf', "snowflake.registry = ''");
+
+# No machine ID.
 $server->start;
 fails_with($server, $nextval, '55000',
 	qr/"snowflake.machine_id" is not set/, qr/from 0 to 1023 in the layout "twitter"/,
@@ -210,11 +136,6 @@ $server->append_conf('postgresql.conf', "snowflake.sequence_range = ''");
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '-1');
 restart_with_layout($server, 'mastodon');
 is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'no machine bits');
-
-# Other libraries are named in the hint.
-$server->append_conf('postgresql.conf', "shared_preload_libraries = 'auto_explain'");
-$server->restart;
-fails_with($server, $nextval, '55000', qr/"shared_preload_libraries = 'auto_explain, snowflake'"/) if $needs_preload;
 $server->stop;
 
 done_testing();

@@ -1,30 +1,10 @@
-# Pushdown beyond one server and one session: conditions that postgres_fdw sends
-# to another server, a library that is loaded late, whose layout may change, and one beside Citus.
+# Pushdown beyond one server: conditions that postgres_fdw sends to another server, and a library
+# beside Citus.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 
-my $server = snowflake_server('main', { preload => '' });
-$server->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY)');
-
-# Not preloaded: conditions are replaced from the first query of a session on, which loads the
-# library while it is planned, and from the first query after LOAD.
-my $plan = "EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'";
-like($server->safe_psql('postgres', $plan), qr/id < '2006515713438646272'/, 'the first query of a session is pushed down');
-like($server->safe_psql('postgres', "LOAD 'snowflake'; $plan"), qr/id < '2006515713438646272'/, 'loaded late, it pushes down');
-
-# A plan that was made for one layout is not used with another.  Before 17 the layout
-# changes under sessions where nothing is preloaded; since 17 it is fixed at its first use.
-my $boundary = major_version($server) < 17 ? '1456074443980800000' : '2006515713438646272';
-my $session = $server->background_psql('postgres');
-$session->query("LOAD 'snowflake'; SET plan_cache_mode = force_generic_plan");
-$session->query("PREPARE early AS SELECT * FROM orders WHERE snowflake_timestamp(id) < '2026-01-01'");
-like($session->query('EXPLAIN EXECUTE early'), qr/id < '2006515713438646272'/, 'the layout twitter');
-$server->append_conf('postgresql.conf', "snowflake.layout = 'discord'");
-$server->reload;
-wait_until(sub { $session->query(q{SELECT setting = 'discord' OR pending_restart FROM pg_settings WHERE name = 'snowflake.layout'}) eq 't' });
-like($session->query('EXPLAIN EXECUTE early'), qr/id < '$boundary'/, 'the layout after a reload');
-$session->quit;
+my $server = snowflake_server('main');
 
 # A condition that is constant is computed before it is sent to another server.
 SKIP:
@@ -37,8 +17,8 @@ CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw;
 CREATE USER MAPPING FOR CURRENT_USER SERVER other;
 CREATE FOREIGN TABLE far (id bigint) SERVER other;
 SQL
-	like($server->safe_psql('postgres', "LOAD 'snowflake'; EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM far WHERE snowflake_timestamp(id) < '2026-01-01'"),
-		qr/Remote SQL: SELECT id FROM public.far WHERE \(\(id < $boundary\::bigint\)\)/, 'postgres_fdw sends the condition');
+	like($server->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM far WHERE snowflake_timestamp(id) < '2026-01-01'"),
+		qr/Remote SQL: SELECT id FROM public.far WHERE \(\(id < 2006515713438646272::bigint\)\)/, 'postgres_fdw sends the condition');
 }
 $server->stop;
 

@@ -209,16 +209,4 @@ ends_in_time('Lease', $nextval, qr/55000: could not generate a Snowflake ID befo
 $observer->quit;
 $server->stop;
 
-# The settings worker, which cannot be started.  It has a second, also if max_wait is less.
-if ($named)
-{
-	$server = snowflake_server('worker', { preload => '' }, 'snowflake.machine_id = 1');
-	$server->append_conf('postgresql.conf', 'max_worker_processes = 0');
-	$server->restart;
-	$observer = $server->background_psql('postgres');
-	ends_in_time('Settings', $nextval, qr/55000: the snowflake settings worker could not be started/, 1);
-	$observer->quit;
-	$server->stop;
-}
-
 done_testing();

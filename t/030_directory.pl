@@ -1,5 +1,4 @@
-# PostgreSQL 18 and later: an installation in a directory of its own, as docs/install.md has it, with the
-# preload and without.
+# PostgreSQL 18 and later: an installation in a directory of its own, as docs/install.md has it.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -19,13 +18,8 @@ $lines =~ s/:\$system//;    # which has the extension too
 }
 
 my $server = snowflake_server('main', 'snowflake.machine_id = 7', $lines);
-for my $preload ('snowflake', '')
-{
-	$server->append_conf('postgresql.conf', "shared_preload_libraries = '$preload'");
-	$server->restart;
-	is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '7', "IDs are issued with the preload \"$preload\"");
-	like($server->safe_psql('postgres', q{LOAD 'snowflake'; SELECT pg_read_file('/proc/self/maps')}), qr{ \Q$directory\E/lib/snowflake\.so$}m, 'by the library in the directory');
-}
+is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '7', 'IDs are issued');
+like($server->safe_psql('postgres', q{SELECT pg_read_file('/proc/self/maps')}), qr{ \Q$directory\E/lib/snowflake\.so$}m, 'by the library in the directory');
 $server->stop;
 
 done_testing();
