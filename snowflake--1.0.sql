@@ -1126,7 +1126,7 @@ CREATE FUNCTION sno_snapshot(
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_snapshot() IS
-'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which both phases can have been used, and the number of changes of phase, modulo 4 over restarts';
+'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which the other line can have been used, and the number of switches of the line since the start, whose lowest bit is the line';
 
 REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset(), sno_snapshot() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_stat_snowflake(), sno_snapshot() TO pg_monitor;
@@ -1136,21 +1136,22 @@ CREATE FUNCTION pg_stat_snowflake_horizon(
 	OUT datid oid,
 	OUT pid integer,
 	OUT xid xid,
-	OUT first_id bigint,
-	OUT since timestamptz)
+	OUT first_id bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION pg_stat_snowflake_horizon() IS 'rows of the view pg_stat_snowflake_horizon';
 
 CREATE VIEW pg_stat_snowflake_horizon AS
-	SELECT h.datid, d.datname, h.pid, p.gid, h.first_id, coalesce(h.since, CASE WHEN h.first_id IS NOT NULL THEN p.prepared END) AS since
+	SELECT h.datid, d.datname, h.pid, p.gid, h.first_id,
+		CASE WHEN h.first_id IS NOT NULL THEN coalesce(p.prepared, a.xact_start) END AS since
 	FROM pg_stat_snowflake_horizon() h
 		LEFT JOIN pg_database d ON d.oid = h.datid
+		LEFT JOIN pg_stat_activity a ON a.pid = h.pid
 		LEFT JOIN pg_prepared_xacts p ON p.transaction = h.xid;
 
 COMMENT ON VIEW pg_stat_snowflake_horizon IS
-'open and prepared transactions that hold the horizon of their database back: pid of the session or gid of the prepared transaction, the first ID that it has taken, and since when; first_id and since are null for the sessions of other roles without the privileges of pg_read_all_stats';
+'open and prepared transactions that hold the horizon of their database back: pid of the session or gid of the prepared transaction, the first ID that it has taken, and the start of the transaction or the time at which it was prepared; first_id and since are null for the sessions of other roles without the privileges of pg_read_all_stats';
 
 GRANT SELECT ON pg_stat_snowflake_horizon TO PUBLIC;
 
@@ -1216,15 +1217,28 @@ CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
-'moves the generator of Snowflake IDs to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant; raises datetime_field_overflow for an instant that is outside of the layout or before 1970, and invalid_parameter_value if the generator is ahead of the instant by a second or two ticks at most, or if the instant is before the lease of this server';
+'raises the generator of Snowflake IDs to an instant, so that no later ID has an earlier time; changes nothing if the generator is past the instant; raises datetime_field_overflow for an instant that is outside of the layout or before 1970';
+
+CREATE FUNCTION snowflake_move_back(instant timestamptz) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_move_back(timestamptz) IS
+'moves the generator of Snowflake IDs back to an instant at the next start of the server, and issues no IDs until then; IDs are issued twice if any was issued at or after the instant; raises datetime_field_overflow as snowflake_set_floor() does, and invalid_parameter_value if the generator is not past the instant, or if the instant is before the lease of this server';
 
 CREATE FUNCTION sno_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
-'moves the generator of IDs of type sno to an instant, forward or backward, so that no later ID has an earlier time; after a move backward, IDs are issued twice if any was issued at or after the instant, in either phase; raises the errors of snowflake_set_floor()';
+'raises both lines of the generator of type sno to an instant, as snowflake_set_floor() does for Snowflake IDs';
+
+CREATE FUNCTION sno_move_back(instant timestamptz) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sno_move_back(timestamptz) IS
+'moves the generator of type sno back to an instant at the next start of the server, as snowflake_move_back() does for Snowflake IDs';
 
 REVOKE ALL ON FUNCTION snowflake_accept_layout(),
 	snowflake_accept_clock(), snowflake_accept_registry(),
-	snowflake_set_floor(timestamptz), sno_set_floor(timestamptz) FROM PUBLIC;
+	snowflake_set_floor(timestamptz), sno_set_floor(timestamptz),
+	snowflake_move_back(timestamptz), sno_move_back(timestamptz) FROM PUBLIC;
 

@@ -42,12 +42,16 @@ SELECT partition = current_setting('snowflake.machine_id')::integer AS partition
 FROM sno_snapshot();
 SELECT generator, layout, ids_allocated >= 300000 AS counted, exhausted_at AT TIME ZONE 'UTC' AS exhausted_at FROM pg_stat_snowflake WHERE generator = 'sno';
 
--- a floor must be within the generator's range, which ends 4 s before the type does, and be
--- ahead or behind by more than the reservation
+-- a floor must be within the generator's range, which is that of the type; one that the generator
+-- has passed changes nothing, and it is moved back only to an earlier time
 \set VERBOSITY terse
 SELECT sno_set_floor('2009-12-31');
 \echo :SQLSTATE
-SELECT sno_set_floor('2079-09-07 15:47:33Z');
+SELECT sno_set_floor('2079-09-07 15:47:36Z');
 SELECT sno_set_floor('infinity');
 SELECT sno_set_floor(NULL);
 \echo :SQLSTATE
+SELECT sno_set_floor('2020-01-01');
+SELECT sno_move_back('2070-01-01 00:00Z');
+\echo :SQLSTATE
+SELECT sno_move_back(NULL);

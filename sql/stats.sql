@@ -19,8 +19,12 @@ SELECT generator,
        stats_reset BETWEEN now() - interval '1 minute' AND now() AS stats_reset
 FROM pg_stat_snowflake WHERE generator = 'bigint' \gx
 
--- the floor moved past the reservation: the floor is written, then a reservation above it;
--- the caller waits, and takes one batch
+-- a floor that the generator has passed changes nothing
+SELECT snowflake_set_floor(now() - interval '1 s');
+-- it is moved back only to an earlier time
+SELECT snowflake_move_back('2070-01-01 00:00Z');
+-- the floor moved past the reservation: the reservation is extended above it; the caller waits,
+-- and takes one batch
 SELECT pg_stat_snowflake_reset();
 SELECT snowflake_set_floor(clock_timestamp() + interval '3 s');
 SELECT floor = reserved_until AS nothing_reserved, ahead BETWEEN '10 ms' AND '3001 ms' AS ahead, reservation_writes, waits

@@ -1,7 +1,7 @@
 /*
  * admin.c
- *	  SQL functions for administrators: accept a clock, a layout or a registry, set the floor; and
- *	  the durable state of a server, as CREATE EXTENSION creates it.
+ *	  SQL functions for administrators: accept a clock, a layout or a registry, raise a generator and
+ *	  move it back; and the durable state of a server, as CREATE EXTENSION creates it.
  *
  * By default only superusers may call the functions for administrators, except
  * snowflake_check_layout(), which changes nothing.  Each other call is logged.
@@ -18,10 +18,8 @@
 #include "generator/generator.h"
 #include "generator/error.h"
 #include "generator/wait.h"
-#include "core/reserved_time.h"
 #include "state/change.h"
 #include "state/durable.h"
-#include "state/horizon.h"
 #include "state/shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
@@ -30,6 +28,8 @@ PG_FUNCTION_INFO_V1(snowflake_accept_registry);
 PG_FUNCTION_INFO_V1(snowflake_check_layout);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
 PG_FUNCTION_INFO_V1(sno_set_floor);
+PG_FUNCTION_INFO_V1(snowflake_move_back);
+PG_FUNCTION_INFO_V1(sno_move_back);
 PG_FUNCTION_INFO_V1(snowflake_create_state);
 
 Datum
@@ -44,7 +44,7 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("snowflake_accept_layout()");
 	sf_wait_and_lock(generator);
 	changed = sf_change_layout(generator, &before, &recorded);
-	sf_lock_release(&generator->lock);
+	sf_generator_unlock(generator);
 	if (!changed)
 		PG_RETURN_VOID();
 	if (recorded)
@@ -109,18 +109,18 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 static void
 report_outside(const SfGenerator *generator)
 {
-	uint64		last_tick = sf_generator_last_tick(generator);
+	uint64		last_tick = sf_layout_last_tick(&generator->layout);
 	char	   *first = pstrdup(timestamptz_to_str(Max(generator->layout.epoch, SF_UNIX_EPOCH)));
 	const char *last = timestamptz_to_str(sf_layout_tick_start(&generator->layout, last_tick));
 
 	ereport(ERROR,
 			errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
-			errmsg("the floor of %s IDs must be within the layout",
+			errmsg("the time of %s IDs must be within the layout",
 				   sf_generator_name(generator)),
 			generator->kind == SF_GENERATOR_BIGINT ?
-			errdetail("The layout of \"snowflake.layout\" is \"%s\".  The floor can be from %s to %s.",
+			errdetail("The layout of \"snowflake.layout\" is \"%s\".  The time can be from %s to %s.",
 					  generator->layout_text, first, last) :
-			errdetail("The floor can be from %s to %s.", first, last));
+			errdetail("The time can be from %s to %s.", first, last));
 }
 
 /*
@@ -133,63 +133,15 @@ check_instant(SfGenerator *generator, TimestampTz instant)
 	int64		tick = sf_layout_tick_ceil(&generator->layout, instant);
 
 	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
-		(uint64) tick > sf_generator_last_tick(generator))
+		(uint64) tick > sf_layout_last_tick(&generator->layout))
 		report_outside(generator);
 }
 
-static void
-report_floor_not_changed(SfGenerator *generator, TimestampTz instant, SfFloorChange why)
-{
-	uint64		lease_start = pg_atomic_read_u64(&generator->lease_start);
-
-	switch (why)
-	{
-		case SF_FLOOR_CHANGED:
-			break;
-		case SF_FLOOR_TOO_NEAR:
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("cannot move the floor of %s IDs back to %s",
-						   sf_generator_name(generator), timestamptz_to_str(instant)),
-					errdetail("The next ID has a later time, but by no more than the generator reserves, which is one second, or two ticks if these are longer."),
-					errhint("If this is the present time, wait at most that long.  Otherwise use an earlier time.  If IDs with later times than the new floor exist, the same IDs are issued again."));
-			break;
-		case SF_FLOOR_BEFORE_LEASE:
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("the floor of %s IDs must not be before the lease of this server",
-						   sf_generator_name(generator)),
-					errdetail("The lease begins at %s.",
-							  timestamptz_to_str(sf_generator_time(generator, lease_start))));
-			break;
-		case SF_FLOOR_OTHER_LAYOUT:
-			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_OTHER_LAYOUT);
-	}
-}
-
-/*
- * A reader whose position is above the new floor misses the rows with the IDs that are issued
- * between the floor and its position.
- */
-static void
-warn_of_horizon(SfGenerator *generator, TimestampTz instant, int64 horizon)
-{
-	ereport(WARNING,
-			errmsg("readers that use snowflake_horizon() might miss rows"),
-			errdetail("Horizons up to %lld might have been returned, but IDs are now issued from %lld.",
-					  (long long) horizon,
-					  (long long) sf_layout_boundary(&generator->layout, instant)),
-			errhint("Change all positions of readers that are above %lld to this number.  Otherwise these readers miss rows.",
-					(long long) sf_layout_boundary(&generator->layout, instant)));
-}
-
-static void
-set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
+/* The argument of a function that moves a generator. */
+static TimestampTz
+instant_argument(FunctionCallInfo fcinfo, SfGenerator *generator)
 {
 	TimestampTz instant;
-	SfGenerator *generator = &sf_shared_required()->generators[kind];
-	SfFloorEffects effects;
-	SfFloorChange change;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -197,18 +149,111 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 				errmsg("argument \"%s\" must not be null", "instant"));
 	instant = PG_GETARG_TIMESTAMPTZ(0);
 	check_instant(generator, instant);
+	return instant;
+}
+
+static void
+set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
+{
+	SfGenerator *generator = &sf_shared_required()->generators[kind];
+	TimestampTz instant = instant_argument(fcinfo, generator);
+	bool		layout_recorded;
+	SfFloorChange change;
+
 	sf_wait_and_lock(generator);
-	change = sf_change_floor(generator, instant, &effects);
-	sf_lock_release(&generator->lock);
-	report_floor_not_changed(generator, instant, change);
-	if (effects.layout_recorded)
+	change = sf_change_floor(generator, instant, &layout_recorded);
+	sf_generator_unlock(generator);
+	if (layout_recorded)
 		ereport(NOTICE,
 				errmsg("the layout \"%s\" was recorded for Snowflake IDs", generator->layout_text));
-	if (effects.horizon != SF_NO_ID)
-		warn_of_horizon(generator, instant, effects.horizon);
+	switch (change)
+	{
+		case SF_FLOOR_RAISED:
+			ereport(LOG,
+					errmsg("the floor of %s IDs was set to %s",
+						   sf_generator_name(generator), timestamptz_to_str(instant)));
+			break;
+		case SF_FLOOR_KEPT:
+			ereport(NOTICE,
+					errmsg("the floor of %s IDs was not changed", sf_generator_name(generator)),
+					errdetail("All new IDs have later times anyway."));
+			break;
+		case SF_FLOOR_MOVED_BACK:
+			sf_report_not_opened(kind, &generator->layout, SF_OPENING_MOVED_BACK);
+		case SF_FLOOR_OTHER_LAYOUT:
+			sf_report_not_opened(kind, &generator->layout, SF_OPENING_OTHER_LAYOUT);
+	}
+}
+
+/*
+ * A reader whose position is above the instant misses the rows with the IDs that are issued between
+ * the two.
+ */
+static void
+warn_of_horizon(SfGenerator *generator, TimestampTz instant, TimestampTz before)
+{
+	int64		first = sf_layout_boundary(&generator->layout, instant);
+
+	ereport(WARNING,
+			errmsg("readers that use snowflake_horizon() might miss rows"),
+			errdetail("Horizons up to %lld might have been returned, but IDs are issued from %lld after the next start.",
+					  (long long) sf_layout_boundary(&generator->layout, before), (long long) first),
+			errhint("Change all positions of readers that are above %lld to this number.  Otherwise these readers miss rows.",
+					(long long) first));
+}
+
+static void
+report_not_moved_back(SfGenerator *generator, SfBackChange why, TimestampTz instant,
+					  TimestampTz before)
+{
+	uint64		lease_start = pg_atomic_read_u64(&generator->lease_start);
+
+	switch (why)
+	{
+		case SF_BACK_MOVED:
+			break;
+		case SF_BACK_NOT_BACK:
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("cannot move the generator of %s IDs back to %s",
+						   sf_generator_name(generator), timestamptz_to_str(instant)),
+					errdetail("The next ID has no later time than that."),
+					errhint("To issue IDs from a later time on, use %s().",
+							sf_floor_function(generator->kind)));
+			break;
+		case SF_BACK_BEFORE_LEASE:
+			ereport(ERROR,
+					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					errmsg("cannot move the generator of %s IDs back to a time before the lease of this server",
+						   sf_generator_name(generator)),
+					errdetail("The lease begins at %s.",
+							  timestamptz_to_str(sf_generator_time(generator, lease_start))));
+			break;
+		case SF_BACK_LOST:
+			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_LOST);
+	}
+}
+
+static void
+move_back(SfGeneratorKind kind, FunctionCallInfo fcinfo)
+{
+	SfGenerator *generator = &sf_shared_required()->generators[kind];
+	TimestampTz instant = instant_argument(fcinfo, generator);
+	TimestampTz before;
+	SfBackChange change;
+
+	sf_wait_and_lock(generator);
+	change = sf_change_back(generator, instant, &before);
+	sf_generator_unlock(generator);
+	report_not_moved_back(generator, change, instant, before);
 	ereport(LOG,
-			errmsg("the floor of %s IDs was set to %s",
+			errmsg("the generator of %s IDs was moved back to %s",
 				   sf_generator_name(generator), timestamptz_to_str(instant)));
+	if (kind == SF_GENERATOR_BIGINT)
+		warn_of_horizon(generator, instant, before);
+	ereport(NOTICE,
+			errmsg("no %s IDs are issued until the server is restarted",
+				   sf_generator_name(generator)));
 }
 
 Datum
@@ -227,6 +272,22 @@ sno_set_floor(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+Datum
+snowflake_move_back(PG_FUNCTION_ARGS)
+{
+	PreventCommandDuringRecovery("snowflake_move_back()");
+	move_back(SF_GENERATOR_BIGINT, fcinfo);
+	PG_RETURN_VOID();
+}
+
+Datum
+sno_move_back(PG_FUNCTION_ARGS)
+{
+	PreventCommandDuringRecovery("sno_move_back()");
+	move_back(SF_GENERATOR_SNO, fcinfo);
+	PG_RETURN_VOID();
+}
+
 /*
  * The durable state
  *
@@ -237,7 +298,7 @@ sno_set_floor(PG_FUNCTION_ARGS)
  * catalog of privileges of parameters, which all databases share and pg_upgrade preserves.
  *
  * A new state begins at the present time, so the first IDs are not before it if the clock steps
- * back.  The state is not transactional: a rollback of CREATE EXTENSION keeps it.
+ * back; the second line of sno was not used.  The state is not transactional: a rollback of CREATE EXTENSION keeps it.
  */
 
 static void
@@ -258,13 +319,13 @@ check_numbers(void)
 {
 	char	   *name;
 
-	for (int number = SF_DURABLE_LAYOUT; number <= SF_DURABLE_REGISTRY; number++)
+	for (int number = SF_DURABLE_FIRST; number <= SF_DURABLE_REGISTRY; number++)
 		if (replorigin_by_oid((ReplOriginId) number, true, &name))
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_IN_USE),
 					errmsg("the number of replication origin \"%s\" is reserved for Snowflake IDs", name),
 					errdetail("The number is %d.  The durable state of Snowflake IDs has the numbers from %d to %d.",
-							  number, SF_DURABLE_LAYOUT, SF_DURABLE_REGISTRY),
+							  number, SF_DURABLE_FIRST, SF_DURABLE_REGISTRY),
 					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise that would lose durable state: delete its row from pg_replication_origin instead."));
 }
 
@@ -292,7 +353,8 @@ snowflake_create_state(PG_FUNCTION_ARGS)
 				errmsg("created the durable state of Snowflake IDs with the layout \"%s\"",
 					   sf_layout_in_force_text()));
 	}
-	sf_durable_state_begin(SF_GENERATOR_SNO, now);
-	sf_durable_state_begin(SF_GENERATOR_BIGINT, now);
+	sf_durable_begin(SF_GENERATOR_SNO, 0, now);
+	sf_durable_begin(SF_GENERATOR_SNO, 1, SF_UNIX_EPOCH);
+	sf_durable_begin(SF_GENERATOR_BIGINT, 0, now);
 	PG_RETURN_VOID();
 }

@@ -96,6 +96,23 @@ add_machine_id(Row *row, SfGenerator *generator)
 	add_if(row, machine_id != SF_MACHINE_ID_NOT_PINNED, Int32GetDatum((int32) machine_id));
 }
 
+/* The later one of the durable ends of all lines; false if one of them is lost. */
+static bool
+durable_end(const SfGenerator *generator, SfInstant *end)
+{
+	bool		known = true;
+
+	*end = SF_UNIX_EPOCH;
+	for (int line = 0; line < sf_generator_lines(generator); line++)
+	{
+		SfInstant	its_end;
+
+		known &= sf_durable_end(generator->kind, line, &its_end);
+		*end = Max(*end, its_end);
+	}
+	return known;
+}
+
 /*
  * The position of the generator; NULL until the first ID in this run of the server, except for the
  * reservation: that of the previous run is shown, which a floor must not be below.  No reservation
@@ -107,9 +124,10 @@ add_position(Row *row, SfGenerator *generator)
 	bool		opened = sf_generator_is_open(generator);
 	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
 	int64		ahead = next - GetCurrentTimestamp();
-	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+	int			line = sf_generator_line(generator);
+	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until[line]);
 	SfInstant	end = sf_generator_time(generator, reserved_until);
-	bool		known = opened ? reserved_until != 0 : sf_durable_end(generator->kind, &end);
+	bool		known = opened ? reserved_until != 0 : durable_end(generator, &end);
 
 	add_if(row, opened, sf_interval(Max(ahead, 0)));
 	add_if(row, known, TimestampTzGetDatum(end));
@@ -153,7 +171,7 @@ static void
 fill_row(Row *row, SfShared *shared, SfGenerator *generator)
 {
 	SfCounters *stats = &generator->stats;
-	uint64		end = sf_generator_last_tick(generator) + 1;
+	uint64		end = sf_layout_last_tick(&generator->layout) + 1;
 
 	add(row, CStringGetTextDatum(generator->kind == SF_GENERATOR_SNO ? "sno" : "bigint"));
 	add_machine_id(row, generator);
@@ -231,7 +249,6 @@ put_holder(FunctionCallInfo fcinfo, const SfHorizonHolder *holder)
 	add_if(&row, FullTransactionIdIsValid(holder->xid),
 		   TransactionIdGetDatum(XidFromFullTransactionId(holder->xid)));
 	add_if(&row, visible, Int64GetDatum(holder->first));
-	add_if(&row, visible && holder->since != 0, TimestampTzGetDatum(holder->since));
 	put(fcinfo, &row);
 }
 
@@ -326,8 +343,9 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
 	SfLayout   *layout = &generator->layout;
 	SfSequenceRange range = sf_sequence_range_within(layout, generator->range);
-	uint64		position = sf_generator_position(generator);
-	uint64		wall_safe = pg_atomic_read_u64(&generator->wall_safe);
+	uint32		switches = pg_atomic_read_u32(&generator->switches);
+	uint64		position = pg_atomic_read_u64(&generator->cursor[switches & 1]);
+	uint64		other = pg_atomic_read_u64(&generator->cursor[~switches & 1]);
 	Row			row = {0};
 
 	add_machine_id(&row, generator);
@@ -336,7 +354,7 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	add_if(&row, position != 0, Int32GetDatum((int32) sf_position_sequence(layout, position - 1)));
 	add(&row, TimestampTzGetDatum(GetCurrentTimestamp()));
 	add_if(&row, position != 0, TimestampTzGetDatum(sf_generator_time(generator, position - 1)));
-	add_if(&row, wall_safe != 0, TimestampTzGetDatum(sf_layout_tick_start(layout, wall_safe)));
-	add(&row, Int64GetDatum((int64) pg_atomic_read_u32(&generator->drifts)));
+	add_if(&row, other > 1, TimestampTzGetDatum(sf_generator_time(generator, other - 1)));
+	add(&row, Int64GetDatum((int64) switches));
 	PG_RETURN_DATUM(sf_row(fcinfo, row.values, row.nulls));
 }

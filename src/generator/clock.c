@@ -11,17 +11,16 @@
  * makes the difference the new greatest one.  Steps back do not change the greatest difference, so
  * that a clock may return to its previous time.
  *
- * A jump that moves the generator no further than max_clock_step is harmless, however
- * far the clock jumped.  If the clock, without the jump, would be behind the generator by more
- * than max_clock_step, it was wrong before the jump: so a clock that was behind when the server
- * started may be corrected.
+ * A jump that moves the generator no further than max_clock_step is harmless, however far the clock
+ * jumped.  A clock that was more than max_clock_step behind the generator was wrong; a jump that
+ * corrects it is accepted.
  *
  * The boot clock counts while the machine sleeps, but not while a hypervisor
  * has paused it: if a virtual machine was paused for longer than max_clock_step, its clock has to
  * be accepted.
  *
- * Steps back are harmless, since batches start at the cursor, but callers may
- * have to wait, so steps are counted and logged.  Shared memory keeps the latest
+ * Steps back are harmless, since batches start at the cursor, but callers may have to wait, or use
+ * the other line of type sno (core/line.h).  Steps are counted and logged.  Shared memory keeps the latest
  * reading, within LATEST_GRAIN.  A reading below it need not be a step back: the session may have
  * taken its reading before the latest one, and not have run since.  So a session reads the clock
  * again after it has read the latest reading, and replaces the latest reading by a swap.  If the
@@ -36,6 +35,7 @@
 #include "core/hot.h"
 #include "core/instant.h"
 #include "generator/generator.h"
+#include "state/reservation.h"
 #include "state/shared.h"
 
 /* The least increase of the difference that is written to shared memory. */
@@ -55,17 +55,6 @@ static bool
 is_too_far(int64 distance)
 {
 	return distance > max_clock_step() * 1000;
-}
-
-/* The time up to which the server has issued IDs, in either phase. */
-static TimestampTz
-generator_end(SfGenerator *generator)
-{
-	TimestampTz safe = sf_layout_tick_start(&generator->layout,
-											pg_atomic_read_u64(&generator->wall_safe));
-	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
-
-	return Max(next, safe);
 }
 
 static void
@@ -96,8 +85,8 @@ report_regression(SfGenerator *generator, int64 step)
 	ereport(LOG,
 			errmsg("the clock of this server has stepped back by %s",
 				   sf_duration_describe(step, step_text)),
-			sf_generator_has_phases(generator) ?
-			errdetail("No ID is issued twice.  IDs of type sno continue in the other phase, or wait if both phases have been used.  This message is logged at most once a minute.") :
+			generator->kind == SF_GENERATOR_SNO ?
+			errdetail("No ID is issued twice.  IDs of type sno continue in the other line, or wait if both lines have been used.  This message is logged at most once a minute.") :
 			errdetail("No ID is issued twice.  The next Snowflake ID has the time %s, and is issued when the clock is at most %s before that time.  This message is logged at most once a minute.",
 					  timestamptz_to_str(next),
 					  sf_duration_describe(sf_generator_max_ahead(generator), ahead)),
@@ -141,7 +130,7 @@ check_jump(SfGenerator *generator, TimestampTz now)
 			return;
 		if (max_clock_step() > 0 && is_too_far(jump))
 		{
-			TimestampTz end = generator_end(generator);
+			TimestampTz end = sf_generator_time(generator, sf_generator_end(generator));
 
 			if (is_too_far(now - end) && !is_too_far(end - (now - jump)))
 				report_jump(jump);
@@ -156,6 +145,28 @@ sf_clock_check(SfGenerator *generator, TimestampTz now)
 {
 	check_jump(generator, now);
 	note_reading(generator, now);
+}
+
+/*
+ * The clock is read here, after the cursor: a reading from before other sessions moved the cursor
+ * would look like a step back.  If nothing above the cursor is reserved, the line was not used since
+ * it was opened or raised, and can be ahead by what was reserved before a crash.
+ */
+SfLineChoice
+sf_clock_choose_line(SfGenerator *generator, int line, uint64 cursor, TimestampTz *other)
+{
+	const SfLayout *layout = &generator->layout;
+	TimestampTz now = GetCurrentTimestamp();
+	int64		tolerated = sf_generator_max_ahead(generator);
+	uint64		other_cursor = pg_atomic_read_u64(&generator->cursor[!line]);
+
+	if (sf_generator_lines(generator) == 1)
+		return SF_LINE_KEEP;
+	if (pg_atomic_read_u64(&generator->reserved_until[line]) <= cursor)
+		tolerated = sf_reservation_tolerated(generator);
+	*other = sf_layout_tick_start(layout, sf_line_last_tick(layout, other_cursor) + 1);
+	return sf_line_choose(layout, cursor, other_cursor, sf_layout_tick_floor(layout, now),
+						  sf_layout_tick_floor(layout, now + tolerated));
 }
 
 int64

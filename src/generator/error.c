@@ -40,6 +40,12 @@ sf_floor_function(SfGeneratorKind kind)
 	return kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor";
 }
 
+const char *
+sf_back_function(SfGeneratorKind kind)
+{
+	return kind == SF_GENERATOR_SNO ? "sno_move_back" : "snowflake_move_back";
+}
+
 static void
 report_lost(SfGeneratorKind kind)
 {
@@ -59,6 +65,16 @@ report_invalid(void)
 			errmsg("the recorded layout of Snowflake IDs is invalid"),
 			errdetail("The numbers in which the server records the layout are not those of a layout."),
 			errhint("Set \"snowflake.layout\" to the layout of the existing IDs, and use snowflake_accept_layout()."));
+}
+
+static void
+report_moved_back(SfGeneratorKind kind)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the generator of %s IDs was moved back", sf_generator_kind_name(kind)),
+			errdetail("It issues no IDs until the server is restarted."),
+			errhint("Restart the server."));
 }
 
 static void
@@ -94,6 +110,9 @@ sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout, SfOpening rea
 			break;
 		case SF_OPENING_OTHER_LAYOUT:
 			report_other_layout(layout);
+			break;
+		case SF_OPENING_MOVED_BACK:
+			report_moved_back(kind);
 			break;
 		case SF_OPENING_DONE:
 		case SF_OPENING_BUSY:

@@ -17,8 +17,9 @@
 pg_noreturn extern void sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout,
 											 SfOpening reason);
 
-/* The name of the function that sets the floor, for hints. */
+/* The names of the functions that set the floor and move the generator back, for hints. */
 extern const char *sf_floor_function(SfGeneratorKind kind);
+extern const char *sf_back_function(SfGeneratorKind kind);
 
 /*
  * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the

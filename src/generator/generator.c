@@ -10,18 +10,17 @@
  *
  * The IDs of a session increase, because its batches do: each batch starts at or above the cursor,
  * and so above all earlier batches, and in a later tick if the machine ID has changed
- * (state/change.c).  IDs of type sno increase within a phase (core/phase.h).
+ * (state/change.c).  IDs of type sno increase within a line (core/line.h).
  *
  * A batch ends with its transaction.  So the IDs of a transaction are above all IDs that this
  * server had issued, in any session, when the transaction took its first one, and a client whose
  * transactions are run by different sessions has increasing IDs too.  A session takes no more IDs
  * than its transaction is expected to use (core/demand.h), so that few are lost when it ends.
  *
- * If a batch cannot be used, take_batch takes another one.  It changes the
- * state of the session in one place, when it has the batch: an error before that
- * has no effect, and an error after it leaves the batch to the next call in the
- * transaction.  The rest of a batch is lost when its tick has passed or its
- * transaction ends.
+ * If a batch cannot be used, take_batch takes another one.  It changes the state of the session in
+ * one place, when it has the batch: an error before that has no effect, and after an error past
+ * that point, the next call in the transaction uses the batch.  The rest of a batch is lost when
+ * its tick has passed or its transaction ends.
  *
  * state/change.c explains what a session may rely on while the generator changes.
  */
@@ -37,7 +36,6 @@
 
 #include "core/demand.h"
 #include "core/hot.h"
-#include "core/reserved_time.h"
 #include "generator/error.h"
 #include "generator/generator.h"
 #include "generator/wait.h"
@@ -67,6 +65,8 @@ typedef struct HeldBatch
 /* The state of a generator that this session has read. */
 typedef struct StateRead
 {
+	uint32		switches;
+	int			line;			/* the active one */
 	uint32		generation;
 	uint32		machine_id;
 	uint64		cursor;
@@ -137,7 +137,6 @@ register_callbacks(void)
 	RegisterXactCallback(prepare_transaction, NULL);
 	RegisterResourceReleaseCallback(end_transaction, NULL);
 	sf_lock_register_callbacks();
-	before_shmem_exit(sf_session_end, (Datum) 0);
 	registered = true;
 }
 
@@ -165,7 +164,7 @@ hold_batch(HeldBatch *held, SfGenerator *generator, const StateRead *state,
 	{
 		SfSnoFields fields = {
 			.units = batch->tick,
-			.tick_tock = sf_generator_phase_of(generator, state->cursor),
+			.tick_tock = state->line == 1,
 			.partition = (uint16) state->machine_id,
 		};
 		SfSno		id = sf_sno_compose(fields);
@@ -202,8 +201,8 @@ count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *ba
 static void
 report_exhausted(const SfGenerator *generator)
 {
-	TimestampTz end = sf_layout_tick_start(&generator->layout,
-										   sf_generator_last_tick(generator) + 1);
+	uint64		last_tick = sf_layout_last_tick(&generator->layout);
+	TimestampTz end = sf_layout_tick_start(&generator->layout, last_tick + 1);
 
 	ereport(ERROR,
 			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -218,32 +217,32 @@ report_exhausted(const SfGenerator *generator)
 }
 
 /*
- * The next free tick is not allowed yet: wait for it, unless the clock is behind and
- * the generator can change its phase.  The clock is read again, after the cursor:
- * a reading from before other sessions moved the cursor would look like a step back.
+ * The next free tick of the active line is not allowed yet: wait for it, unless the clock has
+ * stepped back and the other line can be used.
  */
 static void
-wait_or_change_phase(SfGenerator *generator, SfWait *wait, const StateRead *state,
-					 const SfBatch *batch)
+wait_or_switch(SfShared *shared, SfGenerator *generator, SfWait *wait, const StateRead *state,
+			   const SfBatch *batch)
 {
 	TimestampTz allowed = sf_layout_tick_start(&generator->layout, batch->tick) - state->allowance;
-	TimestampTz safe;
+	TimestampTz other;
+	uint32		switches = state->switches;
 
-	switch (sf_judge_clock(generator, state->cursor, GetCurrentTimestamp()))
+	if (sf_generator_is_closed(generator))
 	{
-		case SF_STEP_BACK_NONE:
+		sf_wait_for_lease(shared, generator, wait);
+		return;
+	}
+	switch (sf_clock_choose_line(generator, state->line, state->cursor, &other))
+	{
+		case SF_LINE_KEEP:
 			sf_wait_for_clock(generator, wait, allowed);
 			break;
-		case SF_STEP_BACK_WAIT:
-			if (pg_atomic_read_u64(&generator->cursor) != state->cursor)
-				break;			/* the phase was changed meanwhile */
-			safe = sf_layout_tick_start(&generator->layout,
-										pg_atomic_read_u64(&generator->wall_safe) + 1);
-			sf_wait_for_clock(generator, wait, Min(allowed, safe));
+		case SF_LINE_WAIT:
+			sf_wait_for_clock(generator, wait, Min(allowed, other));
 			break;
-		case SF_STEP_BACK_CHANGE:
-			if (!sf_change_phase(generator, state->cursor))
-				sf_wait_for_writer(generator, wait);
+		case SF_LINE_SWITCH:
+			(void) pg_atomic_compare_exchange_u32(&generator->switches, &switches, switches + 1);
 			break;
 	}
 }
@@ -261,35 +260,43 @@ open_or_wait(SfGenerator *generator, SfWait *wait)
 }
 
 /*
- * Read the state of the generator.  If it has no lease or is not open, wait a moment, or open it,
- * and return false.  The generation is read first and reserved_until last (invariant 4).
+ * The generation is odd.  The machine ID is fixed before the generator is opened, so that a server
+ * without one reports that.
+ */
+static void
+await_generation(SfShared *shared, SfGenerator *generator, SfWait *wait)
+{
+	if (sf_generator_is_open(generator))
+		sf_wait_for_writer(generator, wait);
+	else if (sf_machine_id(shared, generator->kind) == SF_MACHINE_ID_NOT_PINNED)
+		sf_wait_for_lease(shared, generator, wait);
+	else
+		open_or_wait(generator, wait);
+}
+
+/*
+ * Read the state of the generator (invariant 4).  If it is not open or is being changed, open it or
+ * wait a moment, and return false.
  *
- * A change writes the generation after everything except reserved_until, and a reserved_until of 0
- * before everything.  The first barrier pairs with the addition to the generation: if the
- * generation is the new one, so is everything that is read after it.  The second pairs with the one
- * in sf_stop_issuing: if cursor or machine ID is the new one, reserved_until is not the old one.
- * Each is in a litmus test, see test/model/litmus.
+ * The barrier pairs with that in sf_end_change: what is read after it is not older than the change
+ * that has written the generation.
  */
 static SF_HOT bool
 read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
 {
+	state->switches = pg_atomic_read_u32(&generator->switches);
+	state->line = (int) (state->switches & 1);
 	state->generation = pg_atomic_read_u32(&generator->generation);
+	if (unlikely(state->generation & 1))
+	{
+		await_generation(shared, generator, wait);
+		return false;
+	}
 	pg_read_barrier();
 	state->machine_id = sf_machine_id(shared, generator->kind);
-	if (state->machine_id == SF_MACHINE_ID_NOT_PINNED)
-	{
-		sf_wait_for_lease(shared, generator, wait);
-		return false;
-	}
-	state->cursor = pg_atomic_read_u64(&generator->cursor);
-	if (unlikely(state->cursor == 0))
-	{
-		open_or_wait(generator, wait);
-		return false;
-	}
-	pg_read_barrier();
-	state->reserved_until = pg_atomic_read_u64(&generator->reserved_until);
-	if (unlikely(sf_generator_state(generator) == SF_NO_LEASE))
+	state->cursor = pg_atomic_read_u64(&generator->cursor[state->line]);
+	state->reserved_until = pg_atomic_read_u64(&generator->reserved_until[state->line]);
+	if (unlikely(state->machine_id == SF_MACHINE_ID_NOT_PINNED))
 	{
 		sf_wait_for_lease(shared, generator, wait);
 		return false;
@@ -310,9 +317,9 @@ set_terms(SfBatchTerms *terms, const StateRead *state, uint32 jitter, TimestampT
 /*
  * Take a batch, if the generator has not changed since its state was read.
  *
- * The barrier lets the generation be read after reserved_until, and pairs with the one in
- * sf_resume_issuing: if reserved_until was the new one, so is the generation.  On
- * machines that swap by exclusive loads and stores, the swap alone does not order the two.
+ * The barrier lets the generation be read after the swap, and pairs with that in sf_begin_change:
+ * if the swapped cursor was that of a change, the generation is no longer the one that was read.
+ * On machines that swap by exclusive loads and stores, the swap alone does not order the two.
  */
 static bool
 swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch)
@@ -320,16 +327,11 @@ swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch
 	uint64		cursor = state->cursor;
 
 	Assert(batch->start < batch->end && batch->end <= state->reserved_until);
-	Assert(batch->start >= sf_generator_position_of(generator, cursor));
-	if (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor,
-										sf_cursor(sf_generator_phase_of(generator, cursor),
-												  batch->end)))
+	Assert(batch->start >= cursor);
+	if (!pg_atomic_compare_exchange_u64(&generator->cursor[state->line], &cursor, batch->end))
 		return false;			/* another session was faster */
 	pg_read_barrier();
-	if (pg_atomic_read_u32(&generator->generation) != state->generation)
-		return false;			/* the generator has changed; the batch is
-								 * lost */
-	return true;
+	return pg_atomic_read_u32(&generator->generation) == state->generation;
 }
 
 /* As swap_cursor, but the first ID of the batch is published before. */
@@ -365,17 +367,27 @@ check_may_issue(SfGeneratorKind kind)
  * longer.  snowflake.max_wait limits the time of all these attempts.
  */
 static void
-extend_or_wait(SfGenerator *generator, SfWait *wait, uint64 reserved_until, TimestampTz now)
+extend_or_wait(SfGenerator *generator, SfWait *wait, const StateRead *state, TimestampTz now)
 {
 	uint64		extended;
 
 	sf_wait_begin(wait);
-	if (!sf_reservation_extend(generator, reserved_until, now))
+	if (!sf_reservation_extend(generator, state->line, state->reserved_until, now))
 		sf_wait_for_writer(generator, wait);
-	extended = pg_atomic_read_u64(&generator->reserved_until);
-	if (extended > reserved_until &&
+	extended = pg_atomic_read_u64(&generator->reserved_until[state->line]);
+	if (extended > state->reserved_until &&
 		extended <= sf_position_at(&generator->layout, GetCurrentTimestamp()))
 		sf_wait_limit(generator, wait);
+}
+
+/* Whether a batch is taken: its first ID is published, and the cursor was swapped. */
+static bool
+try_batch(SfGenerator *generator, const StateRead *state, const SfBatch *batch, uint32 *failed)
+{
+	if (publish_and_swap(generator, state, batch))
+		return true;
+	sf_back_off(++*failed);
+	return false;
 }
 
 static SF_HOT void
@@ -392,7 +404,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	check_may_issue(kind);
 	register_callbacks();
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
-	terms.last_tick = sf_generator_last_tick(generator);
+	terms.last_tick = sf_layout_last_tick(&generator->layout);
 	sf_demand_end_batch(&demand, held->left, now - held->taken_at, held->tick_length);
 	terms.size = sf_demand_size(&demand, sf_demand_max(terms.range));
 
@@ -400,49 +412,47 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	{
 		StateRead	state;
 		SfBatch		batch;
+		TimestampTz other;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!read_or_wait(shared, generator, &wait, &state))
 			continue;
 
 		/*
-		 * A reading from before a change of phase would move the other phase
-		 * to a time at which the clock no longer is.
+		 * A reading from before a switch would move the other line to a time
+		 * at which the clock no longer is.
 		 */
-		if (sf_generator_has_phases(generator))
+		if (sf_generator_lines(generator) > 1)
 			now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
 		state.allowance = sf_wait_allowance(generator, &wait, now);
 		set_terms(&terms, &state, pg_atomic_read_u32(&shared->sequence_jitter), now);
 
-		switch (sf_batch_next(&terms, sf_generator_position_of(generator, state.cursor), &batch))
+		switch (sf_batch_next(&terms, state.cursor, &batch))
 		{
 			case SF_BATCH_OK:
-				if (!publish_and_swap(generator, &state, &batch))
-				{
-					sf_back_off(++failed);
+				if (!try_batch(generator, &state, &batch, &failed))
 					break;
-				}
 				hold_batch(held, generator, &state, &batch, &demand, failed > 0, now);
 				sf_wait_end(generator, &wait);
 				count_batch(generator, &terms, &batch);
 				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until,
-										   pg_atomic_read_u32(&generator->write_time)))
-					sf_reservation_extend_early(generator, terms.reserved_until, now);
+										   generator->reserved.length))
+					sf_reservation_extend_early(generator, state.line, terms.reserved_until, now);
 				return;
 			case SF_BATCH_AHEAD:
-				wait_or_change_phase(generator, &wait, &state, &batch);
+				wait_or_switch(shared, generator, &wait, &state, &batch);
 				break;
 			case SF_BATCH_NOT_RESERVED:
 				if (sf_generator_is_past_lease(generator, batch.tick))
 					sf_wait_for_lease(shared, generator, &wait);
 				else
-					extend_or_wait(generator, &wait, terms.reserved_until, now);
+					extend_or_wait(generator, &wait, &state, now);
 				break;
 			case SF_BATCH_EXHAUSTED:
-				if (sf_judge_clock(generator, state.cursor, now) == SF_STEP_BACK_NONE)
+				if (sf_clock_choose_line(generator, state.line, state.cursor, &other) == SF_LINE_KEEP)
 					report_exhausted(generator);
-				wait_or_change_phase(generator, &wait, &state, &batch);
+				wait_or_switch(shared, generator, &wait, &state, &batch);
 				break;
 		}
 	}
@@ -453,15 +463,19 @@ sf_await_open(SfShared *shared, SfGeneratorKind kind)
 {
 	SfGenerator *generator = &shared->generators[kind];
 	SfWait		wait = {0};
+	int			line;
+	uint64		reserved_until;
 	TimestampTz now;
 
 	while (!sf_generator_is_open(generator))
 		open_or_wait(generator, &wait);
-	if (sf_generator_state(generator) == SF_UNRESERVED)
+	line = sf_generator_line(generator);
+	reserved_until = pg_atomic_read_u64(&generator->reserved_until[line]);
+	if (reserved_until < sf_generator_position(generator) && !sf_generator_is_closed(generator))
 	{
 		now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
-		(void) sf_reservation_extend(generator, 0, now);
+		(void) sf_reservation_extend(generator, line, reserved_until, now);
 	}
 	return generator;
 }

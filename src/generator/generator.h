@@ -90,6 +90,14 @@ extern int	sf_configured_machine_id(SfShared *shared);
  */
 extern void sf_clock_check(SfGenerator *generator, TimestampTz now);
 
+/*
+ * Whether a line, whose cursor was read and is ahead of the clock, is still to be used.  Always
+ * SF_LINE_KEEP for a generator with one line; otherwise *other is the time from which on the other
+ * line can be used.
+ */
+extern SfLineChoice sf_clock_choose_line(SfGenerator *generator, int line, uint64 cursor,
+										 TimestampTz *other);
+
 /* Accept the current wall clock.  Returns how far it had jumped, in us. */
 extern int64 sf_clock_accept(SfShared *shared);
 

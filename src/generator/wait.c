@@ -6,10 +6,9 @@
  * the wall clock, which may be set meanwhile.  So a wait is divided into slices, and the caller
  * reads the clock between them.
  *
- * A slice of a millisecond and more is a latch wait, which ends at once when
- * the backend is interrupted.  Latches count in milliseconds, so for a remaining time below a
- * millisecond the session sleeps with the kernel's timer, which is late by about TIMER_SLACK; for a
- * remaining time below that it spins, and reads the clock in each round.
+ * A session waits on its latch from 1 ms, which ends at once when the session is interrupted.  It
+ * sleeps below that, since latches count in milliseconds, and the kernel's timer is late by about
+ * TIMER_SLACK.  It spins below TIMER_SLACK, and reads the clock in each round.
  *
  * Callers that may run ahead of the clock (snowflake.max_ahead) do not wake as soon as they may
  * continue, but when a quarter of their leeway is free again, at most MAX_SLACK later.  So a server
@@ -104,13 +103,13 @@ detail_too_long(SfGenerator *generator, int64 missing)
 static int
 hint_too_long(SfGenerator *generator, int64 missing)
 {
-	const char *function = sf_floor_function(generator->kind);
+	const char *function = sf_back_function(generator->kind);
 
 	if (future_floor(generator) != 0)
-		return errhint("Wait until then, or use %s() with an earlier time.  If IDs with later times than that exist, the same IDs are issued again.",
+		return errhint("Wait until then, or use %s() with an earlier time and restart the server.  If IDs with later times than that exist, the same IDs are issued again.",
 					   function);
 	if (missing > FAR_BEHIND)
-		return errhint("The clock is behind, was ahead when earlier IDs were issued, or a floor in the future was set before the last start.  Correct the clock if it is behind.  Otherwise wait, or use %s() to move the generator backward.  If IDs with later times than the new floor exist, the same IDs are issued again.",
+		return errhint("The clock is behind, was ahead when earlier IDs were issued, or a floor in the future was set before the last start.  Correct the clock if it is behind.  Otherwise wait, or use %s() to move the generator back, and restart the server.  If IDs with later times than that exist, the same IDs are issued again.",
 					   function);
 	return errhint("Sessions request more IDs than the layout has in a tick, or the clock was set back.  To wait longer, increase \"snowflake.max_wait\".");
 }
@@ -268,17 +267,14 @@ static void
 report_slow(SfGenerator *generator)
 {
 	int			holder = sf_lock_holder(&generator->lock);
-	int64		last = pg_atomic_read_u32(&generator->write_time);
 
 	ereport(ERROR,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			errmsg("could not write the reservation of %s IDs within %s",
 				   sf_generator_name(generator), max_wait_text()),
 			holder != 0 ?
-			errdetail("The process with PID %d is writing the reservation to WAL.  Recent writes took up to %s to reach the disk.",
-					  holder, duration_text(last)) :
-			errdetail("The reservation is written to WAL.  Recent writes took up to %s to reach the disk.",
-					  duration_text(last)),
+			errdetail("The process with PID %d is writing the reservation to WAL.", holder) :
+			errdetail("The reservation reached the disk after its time had passed."),
 			errhint("Check the disk of \"pg_wal\".  To wait longer, increase \"snowflake.max_wait\"."));
 }
 
@@ -315,6 +311,8 @@ sf_wait_and_lock(SfGenerator *generator)
 void
 sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_MOVED_BACK);
 	begin_and_count(generator, wait);
 	if (!sf_lease_hurry(&shared->registry) || left(wait) <= 0)
 		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
@@ -333,14 +331,14 @@ report_overflow(SfGenerator *generator)
 	char		tick[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
-			sf_generator_has_phases(generator) ?
+			generator->kind == SF_GENERATOR_SNO ?
 			errmsg("type sno has been at its limit for a second") :
 			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
 				   generator->layout_text),
 			errdetail("This server can issue %u IDs in each tick of %s; further calls wait.  This message is logged at most once a minute.",
 					  range.max - range.min + 1,
 					  sf_duration_describe(generator->layout.tick_length, tick)),
-			sf_generator_has_phases(generator) ?
+			generator->kind == SF_GENERATOR_SNO ?
 			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers.") :
 			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers, or plan for a layout with more sequence bits."),
 			errhidestmt(true), errhidecontext(true));
@@ -356,7 +354,7 @@ sf_wait_note_used_up(SfGenerator *generator, uint64 tick)
 	sf_counter_add(&generator->stats, SF_COUNTER_OVERFLOW_TICKS, 1);
 	pg_atomic_fetch_add_u64(&generator->overflow_ticks, 1);
 
-	/* The tick is before the beginning if the generator was moved backward. */
+	/* The tick is before the beginning in the line of sno that is behind. */
 	if (tick >= begin && tick < begin + second)
 		return;
 	if (!pg_atomic_compare_exchange_u64(&generator->overflow_begin, &begin, tick))

@@ -65,7 +65,7 @@ extern void sf_wait_and_lock(SfGenerator *generator);
 /*
  * Wait a moment for a lease that covers the ID, on the same terms; the caller reads the state
  * again.  Raises object_not_in_prerequisite_state when this ID has waited for snowflake.max_wait
- * already, or when the registry does not lease one now.
+ * already, when the registry does not lease one now, or when the generator was moved back.
  */
 extern void sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait);
 

@@ -10,43 +10,97 @@
  * is not.  A number is written outside of transactions, in any process, and a rollback leaves it as
  * it is.  The SQL functions for origins find them by name, so they cannot change or drop these.
  * PostgreSQL assigns the lowest number that is free to an origin, and would come to these only if
- * 65529 others existed.
+ * 65527 others existed.
  *
  * pg_upgrade does not carry the progress of origins.  Afterwards all numbers are 0, and no ID is
  * issued until an administrator has set the floor.
  *
- * The end of the reservation is one number, so that one record of WAL writes it, and a crash leaves
- * either the old state or the new one.  The layout is two numbers: the first one is set to 0 before
+ * Each end of a reservation is one number, so that one record of WAL writes it, and a crash leaves
+ * either the old end or the new one.  The layout is two numbers: the first one is set to 0 before
  * the second one changes, and written last.
  *
  * A checkpoint can save a number whose record of WAL is not on disk yet.  If the record is lost in
  * a crash, the saved number remains, which is the safe direction for an end of the reservation;
  * open_locked (reservation.c) writes it again, for standbys.
+ *
+ * PostgreSQL reads and writes a number under ReplicationOriginLock, which cannot be interrupted,
+ * and its writer can wait for the disk.  So shared memory has a copy of the numbers, and a process
+ * that reads one does not wait behind a disk.  The first process that reads or writes a number after
+ * recovery reads all of them, so before that no process of ours can hold the lock during a write.
+ * Afterwards only this file changes the numbers: a process that writes one changes the copy next.
+ * During recovery, when replay changes the numbers, the copy is not used.
  */
 #include "postgres.h"
 
 #include "access/xlog.h"
 #include "replication/origin.h"
 
-#include "clocks.h"
 #include "compat.h"
-#include "core/reserved_time.h"
-#include "core/sno.h"
 #include "state/durable.h"
 
 StaticAssertDecl(SF_DURABLE_REGISTRY == DoNotReplicateId - 1, "the last number of an origin");
-StaticAssertDecl(SF_DURABLE_REGISTRY - SF_DURABLE_LAYOUT == SF_DURABLE_COUNT - 1, "their count");
+StaticAssertDecl(SF_DURABLE_REGISTRY - SF_DURABLE_FIRST == SF_DURABLE_COUNT - 1, "their count");
+
+/* A number of the copy that was not read yet. */
+#define NOT_READ	PG_UINT64_MAX
+
+static pg_atomic_uint64 *copies = NULL;
+
+void
+sf_durable_init(pg_atomic_uint64 *copy)
+{
+	for (int i = 0; i < SF_DURABLE_COUNT; i++)
+		pg_atomic_init_u64(&copy[i], NOT_READ);
+}
+
+void
+sf_durable_attach(pg_atomic_uint64 *copy)
+{
+	copies = copy;
+}
+
+static pg_atomic_uint64 *
+copy_of(SfDurable number)
+{
+	return &copies[number - SF_DURABLE_FIRST];
+}
+
+/* A copy that another process has read or written meanwhile is left as it is. */
+static void
+read_all(void)
+{
+	for (int number = SF_DURABLE_FIRST; number <= SF_DURABLE_REGISTRY; number++)
+	{
+		uint64		expected = NOT_READ;
+		uint64		value = replorigin_get_progress((ReplOriginId) number, false);
+
+		pg_atomic_compare_exchange_u64(copy_of(number), &expected, value);
+	}
+}
 
 uint64
 sf_durable_read(SfDurable number)
 {
-	return replorigin_get_progress((ReplOriginId) number, false);
+	uint64		value = pg_atomic_read_u64(copy_of(number));
+
+	if (value != NOT_READ)
+		return value;
+	if (RecoveryInProgress())
+		return replorigin_get_progress((ReplOriginId) number, false);
+	read_all();
+	return pg_atomic_read_u64(copy_of(number));
 }
 
+/* Sessions that create the extension can raise a number at the same time. */
 static XLogRecPtr
 write_record(SfDurable number, uint64 value, bool lower)
 {
+	uint64		before = sf_durable_read(number);
+
 	replorigin_advance((ReplOriginId) number, (XLogRecPtr) value, InvalidXLogRecPtr, lower, true);
+	while ((lower || before < value) &&
+		   !pg_atomic_compare_exchange_u64(copy_of(number), &before, value))
+		;
 	return XactLastRecEnd;
 }
 
@@ -68,109 +122,72 @@ sf_durable_take_slots(void)
 	XLogRecPtr	end = InvalidXLogRecPtr;
 
 	for (int i = 0; i < SF_DURABLE_COUNT; i++)
-		end = write_record((SfDurable) (SF_DURABLE_LAYOUT + i), 0, false);
+		end = write_record((SfDurable) (SF_DURABLE_FIRST + i), 0, false);
 	XLogFlush(end);
 }
 
 /*
- * The state of a generator
+ * The ends of the reservations
  */
 
 static SfDurable
-number_of(SfGeneratorKind kind)
+number_of(SfGeneratorKind kind, int line)
 {
-	return kind == SF_GENERATOR_SNO ? SF_DURABLE_SNO : SF_DURABLE_BIGINT;
+	if (kind == SF_GENERATOR_BIGINT)
+		return SF_DURABLE_BIGINT;
+	return line == 0 ? SF_DURABLE_TICK : SF_DURABLE_TOCK;
 }
 
-/*
- * An end at the Unix epoch is rounded up, since 0 means that the state is lost.  A lease or a clock
- * can be outside of the range of type sno.
- */
+/* An end at the Unix epoch is rounded up, since 0 means that the state is lost. */
 static uint64
-to_number(SfGeneratorKind kind, SfInstant reserved_until, uint64 wall_safe, uint32 drifts)
+to_number(SfInstant end)
 {
-	int64		tick = sf_layout_tick_ceil(&sf_sno_layout, reserved_until);
-	SfDurableState state = {
-		.reserved_tick = (uint64) Min(Max(tick, 1), (int64) SF_PHASE_TICKS),
-		.wall_safe = Min(wall_safe, SF_PHASE_TICKS),
-		.drifts = drifts,
-	};
-
-	if (kind == SF_GENERATOR_BIGINT)
-		return Max((uint64) reserved_until - (uint64) SF_UNIX_EPOCH, 1);
-	return sf_phase_pack(state);
+	return Max((uint64) end - (uint64) SF_UNIX_EPOCH, 1);
 }
 
 /* An end after the last tick is that of another layout.  Nothing is issued above it. */
 bool
-sf_durable_state_read(const SfGenerator *generator, SfDurableState *state)
+sf_durable_end(SfGeneratorKind kind, int line, SfInstant *end)
 {
-	uint64		number = sf_durable_read(number_of(generator->kind));
+	uint64		number = sf_durable_read(number_of(kind, line));
 	uint64		last = (uint64) SF_INSTANT_END - (uint64) SF_UNIX_EPOCH;
-	SfInstant	end = (SfInstant) (Min(number, last) + (uint64) SF_UNIX_EPOCH);
 
-	memset(state, 0, sizeof(*state));
-	if (number != 0 && sf_generator_has_phases(generator))
-		*state = sf_phase_unpack(number);
-	else if (number != 0)
-		state->reserved_tick = sf_position_tick(&generator->layout,
-												sf_position_at(&generator->layout, end));
+	*end = (SfInstant) (Min(number, last) + (uint64) SF_UNIX_EPOCH);
 	return number != 0;
 }
 
-bool
-sf_durable_end(SfGeneratorKind kind, SfInstant *end)
+/* No line starts at 0, which is the cursor of a generator that is not open. */
+uint64
+sf_durable_position(const SfGenerator *generator, int line)
 {
-	uint64		number = sf_durable_read(number_of(kind));
+	SfInstant	end;
+	uint64		position;
 
-	if (kind == SF_GENERATOR_SNO)
-		*end = sf_layout_tick_start(&sf_sno_layout, sf_phase_unpack(number).reserved_tick);
-	else
-		*end = (SfInstant) (number + (uint64) SF_UNIX_EPOCH);
-	return number != 0;
+	if (!sf_durable_end(generator->kind, line, &end))
+		return 0;
+	position = sf_position_at(&generator->layout, end);
+	return Max(position, 1);
 }
 
 XLogRecPtr
-sf_durable_state_log(SfGenerator *generator, SfInstant reserved_until,
-					 uint64 wall_safe, uint32 drifts, bool lower)
+sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end)
 {
 	Assert(sf_lock_is_mine(&generator->lock));
-	return write_record(number_of(generator->kind),
-						to_number(generator->kind, reserved_until, wall_safe, drifts), lower);
+	return write_record(number_of(generator->kind, line), to_number(end), false);
 }
 
 void
-sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush, int64 elapsed)
+sf_durable_lower_end(SfGenerator *generator, int line, SfInstant end)
 {
-	uint32		before = pg_atomic_read_u32(&generator->write_time);
-
 	Assert(sf_lock_is_mine(&generator->lock));
-	pg_atomic_write_u32(&generator->write_time, sf_reservation_write_time(before, flush, elapsed));
-	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
-	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, taken);
+	sf_durable_set(number_of(generator->kind, line), to_number(end));
 }
 
 void
-sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
-					   uint64 wall_safe, uint32 drifts)
+sf_durable_begin(SfGeneratorKind kind, int line, SfInstant end)
 {
-	int64		before = sf_time_since_boot();
-	int64		taken;
-
-	XLogFlush(sf_durable_state_log(generator, reserved_until, wall_safe, drifts, true));
-	taken = sf_time_since(before);
-	sf_durable_state_note_time(generator, taken, taken, taken);
-}
-
-/* The state of sno is rounded down, so that the first ID does not wait. */
-void
-sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant)
-{
-	if (kind == SF_GENERATOR_SNO)
-		instant -= (SF_PHASE_RESERVED_TICKS - 1) * (int64) sf_sno_layout.tick_length;
-	instant = Max(instant, SF_UNIX_EPOCH);
-	if (sf_durable_read(number_of(kind)) == 0)
-		sf_durable_raise(number_of(kind), to_number(kind, instant, 0, 0));
+	if (sf_durable_read(number_of(kind, line)) == 0)
+		sf_durable_raise(number_of(kind, line), to_number(Max(end, SF_UNIX_EPOCH)));
 }
 
 /*

@@ -17,15 +17,23 @@
 /* The numbers; their values are those of the origins.  A number that was never written is 0. */
 typedef enum SfDurable
 {
-	SF_DURABLE_LAYOUT = 65530,	/* SfPackedLayout.fields */
+	SF_DURABLE_PROMISE = 65528, /* not used yet */
+	SF_DURABLE_TOCK,			/* the end of the reservation of the second
+								 * line of sno */
+	SF_DURABLE_LAYOUT,			/* SfPackedLayout.fields */
 	SF_DURABLE_EPOCH,			/* SfPackedLayout.epoch */
-	SF_DURABLE_SNO,				/* the state of the generator of sno */
+	SF_DURABLE_TICK,			/* the end of the first line of sno */
 	SF_DURABLE_BIGINT,			/* the end of the reservation of bigint, in
-								 * microseconds since 1970 */
+								 * microseconds since 1970, as those of sno */
 	SF_DURABLE_REGISTRY,		/* the identity of the registry */
 } SfDurable;
 
-#define SF_DURABLE_COUNT	5
+#define SF_DURABLE_FIRST	SF_DURABLE_PROMISE
+#define SF_DURABLE_COUNT	7
+
+/* Use a copy of the numbers in shared memory: SF_DURABLE_COUNT numbers, of which none was read. */
+extern void sf_durable_init(pg_atomic_uint64 *copy);
+extern void sf_durable_attach(pg_atomic_uint64 *copy);
 
 /* The number in memory, which need not be on disk yet. */
 extern uint64 sf_durable_read(SfDurable number);
@@ -45,41 +53,27 @@ extern void sf_durable_set(SfDurable number, uint64 value);
 extern void sf_durable_take_slots(void);
 
 /*
- * The state of a generator
+ * The end of the reservation of a line: the instant up to which IDs may have been issued in it, also
+ * before the generator is opened
  */
 
-/* Read the state.  Returns false, and a state of all 0, if it was never written, or was lost. */
-extern bool sf_durable_state_read(const SfGenerator *generator, SfDurableState *state);
+/* Read the end.  Returns false if it was never written, or was lost. */
+extern bool sf_durable_end(SfGeneratorKind kind, int line, SfInstant *end);
+
+/* The end as a position, at least 1; 0 if it was never written, or was lost. */
+extern uint64 sf_durable_position(const SfGenerator *generator, int line);
 
 /*
- * The instant up to which the server may have issued IDs, also before the generator is opened.
- * Returns false if that was never written, or was lost.
+ * Write a later end; an earlier one than before changes nothing.  Returns the end of the record in
+ * WAL, which is not flushed.  The lock is held.  Raises the errors of sf_durable_raise.
  */
-extern bool sf_durable_end(SfGeneratorKind kind, SfInstant *end);
+extern XLogRecPtr sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end);
 
-/*
- * Write a state to WAL: the instant up to which IDs may be issued, and, for a generator with
- * phases, the last tick of the other phase and the number of changes of the phase.  The lock is
- * held.  Raises the errors of sf_durable_raise.
- *
- * sf_durable_state_log returns the end of the record, which is not flushed; a state below the
- * present one is written only if lower is true.  sf_durable_state_write writes any state, and
- * returns when it is on disk.
- */
-extern XLogRecPtr sf_durable_state_log(SfGenerator *generator, SfInstant reserved_until,
-									   uint64 wall_safe, uint32 drifts, bool lower);
-extern void sf_durable_state_write(SfGenerator *generator, SfInstant reserved_until,
-								   uint64 wall_safe, uint32 drifts);
+/* Write an earlier end, and return when it is on disk.  The lock is held.  Raises the same errors. */
+extern void sf_durable_lower_end(SfGenerator *generator, int line, SfInstant end);
 
-/*
- * Note that a state is on disk.  The times are in microseconds: for how long it was seen not to be;
- * how long this process has flushed it, or 0; and how long ago it was written.  The lock is held.
- */
-extern void sf_durable_state_note_time(SfGenerator *generator, int64 taken, int64 flush,
-									   int64 elapsed);
-
-/* Write that the server issues from an instant on, unless it has a state already. */
-extern void sf_durable_state_begin(SfGeneratorKind kind, SfInstant instant);
+/* Write the end of a server that has issued nothing, unless it has one already. */
+extern void sf_durable_begin(SfGeneratorKind kind, int line, SfInstant end);
 
 /*
  * The layout of IDs of type bigint
@@ -95,6 +89,7 @@ typedef enum SfOpening
 	SF_OPENING_INVALID,			/* the recorded numbers are not those of a
 								 * layout */
 	SF_OPENING_OTHER_LAYOUT,	/* another layout is recorded */
+	SF_OPENING_MOVED_BACK,		/* closed until the next start */
 } SfOpening;
 
 /* The recorded layout.  Returns SF_OPENING_DONE, SF_OPENING_LOST or SF_OPENING_INVALID. */

@@ -2,12 +2,11 @@
  * generator_state.c
  *	  The state of a generator, in shared memory.
  *
- * sf_stop_issuing and sf_resume_issuing are here, below all files that use them; change.c
- * explains the protocol.
+ * sf_begin_change and sf_end_change are here, below all files that use them; change.c explains the
+ * protocol.
  */
 #include "postgres.h"
 
-#include "core/reserved_time.h"
 #include "state/generator_state.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
@@ -35,7 +34,9 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	sf_lock_init(&generator->lock, SF_WAIT_RESERVATION);
 	generator->leased = leased;
 	pg_atomic_init_u32(&generator->machine_id, SF_MACHINE_ID_NOT_PINNED);
-	pg_atomic_init_u32(&generator->generation, 0);
+	pg_atomic_init_u32(&generator->generation, SF_GENERATION_UNOPENED);
+	pg_atomic_init_u32(&generator->switches, 0);
+	pg_atomic_init_u32(&generator->moved_back, 0);
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u32(&generator->max_ahead, 0);
 	pg_atomic_init_u64(&generator->floor, 0);
@@ -45,16 +46,14 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u64(&generator->regression_logged, 0);
 	pg_atomic_init_u64(&generator->overflow_logged, 0);
 	pg_atomic_init_u64(&generator->reservation_logged, 0);
-	pg_atomic_init_u64(&generator->reserved_until, 0);
-	pg_atomic_init_u64(&generator->pending.until, 0);
-	pg_atomic_init_u32(&generator->write_time, 0);
 	pg_atomic_init_u64(&generator->lease_start, 0);
 	pg_atomic_init_u64(&generator->lease_end, leased ? 0 : PG_UINT64_MAX);
-	pg_atomic_init_u64(&generator->wall_safe, 0);
-	pg_atomic_init_u32(&generator->drifts, 0);
-	pg_atomic_init_u64(&generator->opened, 0);
-	pg_atomic_init_u64(&generator->cursor, 0);
 	pg_atomic_init_u64(&generator->yield_until, 0);
+	for (int line = 0; line < SF_LINES; line++)
+	{
+		pg_atomic_init_u64(&generator->reserved_until[line], 0);
+		pg_atomic_init_u64(&generator->cursor[line], 0);
+	}
 	for (int i = 0; i < SF_COUNTER_COUNT; i++)
 		pg_atomic_init_u64(&generator->stats.numbers[i], 0);
 	pg_atomic_init_u64(&generator->stats.since, (uint64) GetCurrentTimestamp());
@@ -66,84 +65,92 @@ sf_generator_set_lease(SfGenerator *generator, uint32 machine_id,
 {
 	pg_atomic_write_u32(&generator->machine_id, machine_id);
 	pg_atomic_write_u64(&generator->lease_start, sf_position_at(&generator->layout, from));
-	pg_atomic_write_u64(&generator->lease_end, sf_position_at(&generator->layout, until));
+	if (pg_atomic_read_u32(&generator->moved_back) == 0)
+		pg_atomic_write_u64(&generator->lease_end, sf_position_at(&generator->layout, until));
+}
+
+uint64
+sf_generator_end(SfGenerator *generator)
+{
+	uint64		end = 0;
+
+	for (int line = 0; line < sf_generator_lines(generator); line++)
+	{
+		uint64		cursor = pg_atomic_read_u64(&generator->cursor[line]);
+
+		end = Max(end, cursor);
+	}
+	return end;
 }
 
 void
-sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back)
+sf_generator_raise_cursor(SfGenerator *generator, int line, uint64 position)
 {
-	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
-	uint64		moved;
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor[line]);
 
 	Assert(sf_lock_is_mine(&generator->lock));
-	do
-	{
-		moved = sf_cursor(sf_generator_phase_of(generator, cursor), position);
-		if (!back && cursor >= moved)
-			return;
-	} while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, moved));
-	pg_atomic_write_u64(&generator->opened, moved);
+	while (cursor < position &&
+		   !pg_atomic_compare_exchange_u64(&generator->cursor[line], &cursor, position))
+		;
 }
 
 void
 sf_generator_leave_tick(SfGenerator *generator)
 {
-	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
-	uint64		moved;
-
 	Assert(sf_lock_is_mine(&generator->lock));
-	do
-		moved = sf_cursor(sf_generator_phase_of(generator, cursor),
-						  sf_position_next_tick(&generator->layout,
-												sf_generator_position_of(generator, cursor)));
-	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, moved));
-	pg_atomic_write_u64(&generator->opened, moved);
+	for (int line = 0; line < sf_generator_lines(generator); line++)
+	{
+		uint64		cursor = pg_atomic_read_u64(&generator->cursor[line]);
+
+		while (!pg_atomic_compare_exchange_u64(&generator->cursor[line], &cursor,
+											   sf_position_next_tick(&generator->layout, cursor)))
+			;
+	}
 }
 
 void
-sf_generator_skip_position(SfGenerator *generator)
+sf_begin_change(SfGenerator *generator)
 {
-	uint64		cursor = pg_atomic_read_u64(&generator->cursor);
-
 	Assert(sf_lock_is_mine(&generator->lock));
-	while (!pg_atomic_compare_exchange_u64(&generator->cursor, &cursor, cursor + 1))
-		;
-	if (pg_atomic_read_u64(&generator->opened) == cursor)
-		pg_atomic_write_u64(&generator->opened, cursor + 1);
-}
-
-void
-sf_generator_start_at(SfGenerator *generator, uint64 position)
-{
-	uint64		before = sf_generator_tick_before(generator, position);
-
-	Assert(sf_lock_is_mine(&generator->lock));
-	if (pg_atomic_read_u64(&generator->wall_safe) < before)
-		pg_atomic_write_u64(&generator->wall_safe, before);
-	sf_generator_move_cursor(generator, position, false);
-}
-
-uint64
-sf_stop_issuing(SfGenerator *generator)
-{
-	uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until);
-
-	Assert(sf_lock_is_mine(&generator->lock));
-	pg_atomic_write_u64(&generator->pending.until, 0);
-	pg_atomic_write_u64(&generator->reserved_until, 0);
-	pg_memory_barrier();
-	return reserved_until;
-}
-
-void
-sf_resume_issuing(SfGenerator *generator, uint64 reserved_until)
-{
-	uint64		lease_end;
-
-	Assert(sf_lock_is_mine(&generator->lock));
-	Assert(pg_atomic_read_u64(&generator->reserved_until) == 0);
-	lease_end = pg_atomic_read_u64(&generator->lease_end);
+	Assert(pg_atomic_read_u32(&generator->generation) % 2 == 0);
+	generator->pending.until = 0;
 	pg_atomic_fetch_add_u32(&generator->generation, 1);
+	pg_memory_barrier();
+}
+
+void
+sf_end_change(SfGenerator *generator)
+{
+	Assert(sf_lock_is_mine(&generator->lock));
+	Assert(pg_atomic_read_u32(&generator->generation) % 2 == 1);
 	pg_write_barrier();
-	pg_atomic_write_u64(&generator->reserved_until, Min(reserved_until, lease_end));
+	pg_atomic_fetch_add_u32(&generator->generation, 1);
+}
+
+static void
+assert_generator(SfGenerator *generator)
+{
+#ifdef USE_ASSERT_CHECKING
+	bool		open = sf_generator_is_open(generator);
+	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
+
+	Assert(!open || pg_atomic_read_u32(&generator->generation) % 2 == 0);
+	Assert(pg_atomic_read_u32(&generator->moved_back) == 0 || lease_end == 0);
+	Assert(generator->pending.until == 0 || generator->pending.until <= lease_end);
+	for (int line = 0; line < SF_LINES; line++)
+	{
+		bool		used = open && line < sf_generator_lines(generator);
+
+		Assert(used == (pg_atomic_read_u64(&generator->cursor[line]) > 0));
+		Assert(used || pg_atomic_read_u64(&generator->reserved_until[line]) == 0);
+		Assert(pg_atomic_read_u64(&generator->reserved_until[line]) <= lease_end);
+	}
+#endif
+}
+
+void
+sf_generator_unlock(SfGenerator *generator)
+{
+	assert_generator(generator);
+	sf_lock_release(&generator->lock);
 }

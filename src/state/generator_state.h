@@ -3,26 +3,29 @@
  *	  The state of a generator, in shared memory.
  *
  * A generator issues IDs of one kind.  There are two: one for IDs of type bigint, and one for IDs
- * of type sno.  They share only the code.  src/README.md has the invariants.
+ * of type sno, which has two lines (core/line.h).  They share only the code.  src/README.md has the
+ * invariants.  A line has a cursor, an end of its reservation, and a durable number, which is the
+ * end on disk.  In a run of the server these only move forward; only the end in memory is cut to
+ * the lease.
  *
- * A generator is in one of four states (sf_generator_state):
+ * A generator is in one of these states:
  *
- *	UNOPENED	It has not issued an ID in this run of the server.  Only its durable state shows
- *				what was issued before; cursor and wall_safe are not valid.
- *	OPEN		Everything below the cursor was issued or is lost, and nothing at or above it.
- *				Sessions take batches up to reserved_until, which is on disk.
- *	UNRESERVED	As OPEN, but nothing is issued, because reserved_until is 0: the generator is
- *				being changed, by the process that holds the lock, or nothing has been reserved
- *				since it was opened without a lease, or since another lease began.
- *	NO LEASE	As UNRESERVED, with a registry, before the first lease or after the last one.
+ *	UNOPENED	It has not issued an ID in this run of the server.  Only its durable numbers show
+ *				what was issued before.  The generation is SF_GENERATION_UNOPENED.
+ *	OPEN		In each line everything below the cursor was issued or is lost, and nothing at or
+ *				above it was issued.  Sessions take batches up to reserved_until, which is on disk.
+ *				The generation is even.
+ *	CHANGING	The process that holds the lock changes it (change.c).  Sessions take no batches.
+ *				The generation is odd.
+ *	CLOSED		As OPEN, but nothing is issued, because the lease and the reservations are empty:
+ *				with a registry, before the first lease or after the last one; or until the next
+ *				start, because an administrator has moved the generator back.
  *
  * Each transition is made under the lock, by these functions:
  *
- *	UNOPENED -> OPEN, UNRESERVED or NO LEASE		sf_generator_open (reservation.c)
- *	OPEN -> UNRESERVED								sf_stop_issuing
- *	UNRESERVED -> OPEN								sf_resume_issuing; sf_reservation_extend
- *	OPEN -> NO LEASE								sf_change_close (change.c)
- *	NO LEASE -> UNRESERVED or OPEN					sf_change_lease (change.c)
+ *	UNOPENED -> OPEN or CLOSED			sf_generator_open (reservation.c)
+ *	OPEN or CLOSED -> CHANGING			sf_begin_change
+ *	CHANGING -> OPEN or CLOSED			sf_end_change
  *
  * A generator whose durable state is lost stays UNOPENED until its floor is set (sf_change_floor).
  */
@@ -37,7 +40,8 @@
 
 #include "clocks.h"
 #include "compat.h"
-#include "core/phase.h"
+#include "core/line.h"
+#include "core/reserved_time.h"
 #include "state/lock.h"
 
 typedef enum SfGeneratorKind
@@ -76,12 +80,14 @@ typedef struct SfCounters
 } SfCounters;
 
 /*
- * An extension of the reservation that is written, and that need not be on disk yet
- * (reservation.c).  Protected by the lock, except that until is read without it.
+ * An extension of a reservation that is written, and that need not be on disk yet (reservation.c).
+ * Protected by the lock.  It can be dropped at any time: the end on disk is then later than that in
+ * memory.
  */
 typedef struct SfPendingExtension
 {
-	pg_atomic_uint64 until;		/* the new end, a position; 0 for none */
+	int			line;
+	uint64		until;			/* the new end, a position; 0 for none */
 	XLogRecPtr	lsn;			/* the end of its record in WAL */
 	int64		since;			/* when it was written */
 	int64		taken;			/* us after which it was not on disk yet */
@@ -108,8 +114,9 @@ typedef struct SfGenerator
 	bool		leased;
 
 	/*
-	 * Changes with each change of the generator (change.c), so that sessions
-	 * drop the batches that they hold.  Read with each ID.
+	 * A sequence lock: odd before the generator is opened and while it is
+	 * changed (change.c).  Each change increases it, so that sessions drop
+	 * the batches that they hold.  Read with each ID.
 	 */
 	pg_atomic_uint32 generation;
 
@@ -128,42 +135,40 @@ typedef struct SfGenerator
 	pg_atomic_uint32 machine_id;
 
 	/*
-	 * A position; this one and all above it must not be issued (invariant 1).
-	 * Written under the lock, read without it: a session that reads an old
-	 * value requests an extension too early, and never takes too much,
-	 * because an extension only increases the value.  Every change that
-	 * lowers it follows the protocol of change.c.
+	 * The lowest bit is the active line, from which sessions take batches. It
+	 * is increased by compare-and-swap (generator/clock.c).  A session that
+	 * still uses the other line repeats no ID.  Always 0 for bigint.
 	 */
-	pg_atomic_uint64 reserved_until;
+	pg_atomic_uint32 switches;
+
+	/*
+	 * A position in each line; this one and all above it must not be issued
+	 * (invariant 1). Written under the lock, read without it: a session that
+	 * reads an old value requests an extension too early.
+	 */
+	pg_atomic_uint64 reserved_until[SF_LINES];
+
+	/*
+	 * How long the reservations are.  Written under the lock; the length is
+	 * read without it, as a hint.
+	 */
+	SfReservedTime reserved;
 	SfPendingExtension pending;
 
 	/*
-	 * The microseconds that recent flushes of the durable state took
-	 * (core/reserved_time.h).  Written under the lock.
-	 */
-	pg_atomic_uint32 write_time;
-
-	/*
 	 * The lease: positions at or above lease_start and below lease_end.
-	 * Without a registry these are all positions; with a registry there are
-	 * none at first.  Written under the lock.
+	 * Without a registry these are all positions. If lease_end is 0, nothing
+	 * can be issued or reserved. Written under the lock, except that a
+	 * renewal raises the end.
 	 */
 	pg_atomic_uint64 lease_start;
 	pg_atomic_uint64 lease_end;
 
 	/*
-	 * See core/phase.h; written under the lock.  wall_safe is a tick.  A
-	 * generator without phases has a wall_safe as well: the tick before its
-	 * floor or its lease, below which nothing is issued.
+	 * Whether an administrator has moved the generator back, so that
+	 * lease_end stays 0 until the next start.  Written under the lock.
 	 */
-	pg_atomic_uint64 wall_safe;
-	pg_atomic_uint32 drifts;
-
-	/*
-	 * The cursor at the last opening or move: if the cursor is still equal to
-	 * it, nothing was taken since.
-	 */
-	pg_atomic_uint64 opened;
+	pg_atomic_uint32 moved_back;
 
 	/*
 	 * The time of the position at which the generator was opened or to which
@@ -214,11 +219,11 @@ typedef struct SfGenerator
 	/* Read and written with each batch. */
 
 	/*
-	 * The next free position; 0 before the generator is opened.  Changed by
-	 * compare-and-swap only (core/batch.h).  The cursor of a generator with
-	 * phases contains the phase as well.
+	 * The next free position of each line; 0 before the generator is opened.
+	 * Changed by compare-and-swap only (core/batch.h), and only to a greater
+	 * one.
 	 */
-	pg_atomic_uint64 cursor;
+	pg_atomic_uint64 cursor[SF_LINES];
 
 	/*
 	 * The time until which sessions that have not waited leave free positions
@@ -236,14 +241,7 @@ typedef struct SfGenerator
 
 #define SF_CLOCK_NOT_SEEN			((uint64) PG_INT64_MIN)
 #define SF_MACHINE_ID_NOT_PINNED	PG_UINT32_MAX
-
-typedef enum SfGeneratorState
-{
-	SF_UNOPENED,
-	SF_OPEN,
-	SF_UNRESERVED,
-	SF_NO_LEASE,
-} SfGeneratorState;
+#define SF_GENERATION_UNOPENED		1
 
 /*
  * Make a generator, in new memory: not opened, all numbers 0.  The text of the layout is for
@@ -259,32 +257,17 @@ extern void sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, cons
 extern void sf_generator_set_lease(SfGenerator *generator, uint32 machine_id,
 								   TimestampTz from, TimestampTz until);
 
-/* Whether the generator changes its phase when the clock steps back. */
-static inline bool
-sf_generator_has_phases(const SfGenerator *generator)
+/* The number of lines; and the active one. */
+static inline int
+sf_generator_lines(const SfGenerator *generator)
 {
-	return generator->kind == SF_GENERATOR_SNO;
+	return generator->kind == SF_GENERATOR_SNO ? SF_LINES : 1;
 }
 
-/* The last tick in which IDs can be issued. */
-static inline uint64
-sf_generator_last_tick(const SfGenerator *generator)
+static inline int
+sf_generator_line(SfGenerator *generator)
 {
-	return sf_generator_has_phases(generator) ?
-		SF_PHASE_TICKS - 1 : sf_layout_last_tick(&generator->layout);
-}
-
-/* The parts of a cursor.  Without phases, a position may need all of its bits. */
-static inline uint64
-sf_generator_position_of(const SfGenerator *generator, uint64 cursor)
-{
-	return sf_generator_has_phases(generator) ? sf_cursor_position(cursor) : cursor;
-}
-
-static inline bool
-sf_generator_phase_of(const SfGenerator *generator, uint64 cursor)
-{
-	return sf_generator_has_phases(generator) && sf_cursor_phase(cursor);
+	return (int) (pg_atomic_read_u32(&generator->switches) & 1);
 }
 
 /* How far the time of an ID may be ahead of the clock, in microseconds. */
@@ -301,21 +284,15 @@ sf_generator_time(const SfGenerator *generator, uint64 position)
 	return sf_layout_tick_start(&generator->layout, sf_position_tick(&generator->layout, position));
 }
 
-/* The tick before that of a position; 0 if there is none. */
-static inline uint64
-sf_generator_tick_before(const SfGenerator *generator, uint64 position)
-{
-	uint64		tick = sf_position_tick(&generator->layout, position);
-
-	return tick > 0 ? tick - 1 : 0;
-}
-
-/* The next free position. */
+/* The next free position of the active line. */
 static inline uint64
 sf_generator_position(SfGenerator *generator)
 {
-	return sf_generator_position_of(generator, pg_atomic_read_u64(&generator->cursor));
+	return pg_atomic_read_u64(&generator->cursor[sf_generator_line(generator)]);
 }
+
+/* The position above all positions that were issued in this run, in either line. */
+extern uint64 sf_generator_end(SfGenerator *generator);
 
 /*
  * Whether the generator has been opened in this run of the server, and so may have issued IDs.  All
@@ -324,21 +301,17 @@ sf_generator_position(SfGenerator *generator)
 static inline bool
 sf_generator_is_open(SfGenerator *generator)
 {
-	if (unlikely(pg_atomic_read_u64(&generator->cursor) == 0))
+	if (unlikely(pg_atomic_read_u32(&generator->generation) == SF_GENERATION_UNOPENED))
 		return false;
-	pg_read_barrier();			/* pairs with the one in open_locked */
+	pg_read_barrier();			/* pairs with the one in sf_end_change */
 	return true;
 }
 
-/* The state, which other processes can change unless the lock is held. */
-static inline SfGeneratorState
-sf_generator_state(SfGenerator *generator)
+/* Whether nothing can be issued or reserved: there is no lease, or the generator was moved back. */
+static inline bool
+sf_generator_is_closed(SfGenerator *generator)
 {
-	if (!sf_generator_is_open(generator))
-		return SF_UNOPENED;
-	if (pg_atomic_read_u64(&generator->lease_end) == 0)
-		return SF_NO_LEASE;
-	return pg_atomic_read_u64(&generator->reserved_until) == 0 ? SF_UNRESERVED : SF_OPEN;
+	return pg_atomic_read_u64(&generator->lease_end) == 0;
 }
 
 /* Whether a tick is after the lease. */
@@ -355,38 +328,25 @@ sf_generator_machine_id(SfGenerator *generator)
 	return generator->layout.machine_bits > 0 ? pg_atomic_read_u32(&generator->machine_id) : 0;
 }
 
-/*
- * Move the cursor, which sessions may be moving, to a position in its phase; to an earlier
- * one only if back is true.  The lock is held.
- */
-extern void sf_generator_move_cursor(SfGenerator *generator, uint64 position, bool back);
+/* Move the cursor of a line, which sessions may be moving, to a position or beyond it. */
+extern void sf_generator_raise_cursor(SfGenerator *generator, int line, uint64 position);
 
 /*
- * Move the cursor, which sessions may be moving, to the next tick: all batches that were taken, and
- * all batches that a session can still take with a cursor that it has read before, are in earlier
- * ticks.  The lock is held.
+ * Move the cursor of each line to the next tick: all batches that were taken are in earlier ticks,
+ * and so are all that a session can still take with a cursor that it has read before.
  */
 extern void sf_generator_leave_tick(SfGenerator *generator);
 
 /*
- * Move the cursor, which sessions may be moving, by one position: a session that has read the
- * cursor before cannot swap it any more.  The lock is held.
+ * Begin a change, so that sessions take no batch, and end it, so that sessions drop the batches
+ * that they hold.  change.c has the protocol.  The lock is held from before the first call until
+ * after the second; nothing in between raises an error.  sf_end_change also opens a generator.
  */
-extern void sf_generator_skip_position(SfGenerator *generator);
+extern void sf_begin_change(SfGenerator *generator);
+extern void sf_end_change(SfGenerator *generator);
 
-/* From now on issue nothing before a position, in either phase.  The lock is held. */
-extern void sf_generator_start_at(SfGenerator *generator, uint64 position);
-
-/*
- * Stop issuing, drop a pending extension, change the generator, and resume.  Between the two no
- * session takes a batch, and afterwards all sessions drop the batches that they hold.  The lock is
- * held from before the first call until after the second.
- *
- * sf_stop_issuing returns the end of the reservation.  sf_resume_issuing takes the new end, cuts it
- * to the lease, and must be called even if nothing was changed; with 0 nothing is issued.
- */
-extern uint64 sf_stop_issuing(SfGenerator *generator);
-extern void sf_resume_issuing(SfGenerator *generator, uint64 reserved_until);
+/* Release the lock of a generator, and assert the invariants that a single process can check. */
+extern void sf_generator_unlock(SfGenerator *generator);
 
 static inline void
 sf_counter_add(SfCounters *counters, SfCounter counter, int64 amount)

@@ -61,12 +61,16 @@
  * that raises an error each time repeats this until PostgreSQL's stack of errors is full, which is
  * a PANIC too.  Interrupts are held from before E1 to after E4.
  *
+ * A slot holds the ID alone.  The database of the session is that of the PGPROC with the same
+ * number; a session clears its slot before it leaves its PGPROC.  If a reader finds the database of
+ * the previous session of a PGPROC, it has read that after R3, and so before W2 of the next session:
+ * as above, an ID of that session is not below the horizon.
+ *
  * A reader needs the machine ID that belongs to the cursor, as sessions do (change.c).  It reads
- * the generation before the cursor, and reserved_until and the generation again after the machine
- * ID.  If the cursor is above reserved_until, which is 0 during a change, or the generation has
- * changed, the machine ID may be of another state than the cursor.  In that case the reader uses
- * the start of a tick, which is valid for all machine IDs: the tick of the cursor or of
- * reserved_until, whichever is lower.
+ * the generation before and after cursor, machine ID and reserved_until.  If a change is in progress
+ * or the generation has changed, the machine ID may be of another state than the cursor.  In that
+ * case, and if the cursor is above reserved_until, the reader uses the start of a tick, which is
+ * valid for all machine IDs: the tick of the cursor or of reserved_until, whichever is lower.
  *
  * No horizon is above reserved_until.  This position is on disk, and after a crash the generator
  * starts again above it.  A crash ends all transactions except the prepared ones (prepared.c).  So
@@ -83,8 +87,7 @@
  *
  * The greatest horizon that was returned is kept for each database, and no lower one is returned
  * later: without this the horizon could decrease, since the slot of a session that loses the race
- * for the cursor has a low ID for a moment.  The horizon moves backward only if an administrator
- * moves the generator backward.
+ * for the cursor has a low ID for a moment.
  *
  * test/model checks all of this, for interleavings and for the memory model of AArch64.
  */
@@ -105,20 +108,13 @@
 #include "state/prepared.h"
 
 /*
- * The slot of a backend, on a cache line of its own.  Only the backend writes it.
- *
- * first is an int64, the first ID that the backend's open transaction may have issued, or
- * SF_NO_ID.  The other fields describe the session; they are written before first is, and read
- * after it.
+ * The slot of a backend, on a cache line of its own.  Only the backend writes it.  first is an
+ * int64, the first ID that the backend's open transaction may have issued, or SF_NO_ID.
  */
 typedef struct Slot
 {
 	pg_atomic_uint64 first;
-	Oid			database;
-	Oid			role;
-	int			pid;
-	TimestampTz since;			/* start of the statement that issued it */
-	char		pad[PG_CACHE_LINE_SIZE - 2 * sizeof(uint64) - 4 * sizeof(uint32)];
+	char		pad[PG_CACHE_LINE_SIZE - sizeof(uint64)];
 } Slot;
 
 /* The number of databases whose horizons are kept. */
@@ -290,29 +286,6 @@ note_returned(Oid database, int64 id)
 }
 
 /*
- * Forget the horizons above a given one.  Returns the greatest of them, or the given one if there
- * was none above it.
- */
-static int64
-forget_returned_above(int64 id)
-{
-	int64		greatest = Max(id, horizon->returned.bound);
-
-	for (int i = 0; i < RETURNED_ENTRIES; i++)
-	{
-		Returned   *entry = &horizon->returned.entries[i];
-
-		if (!OidIsValid(entry->database))
-			continue;
-		greatest = Max(greatest, entry->horizon);
-		entry->horizon = Min(entry->horizon, id);
-		entry->bound = Min(entry->bound, id);
-	}
-	horizon->returned.bound = Min(horizon->returned.bound, id);
-	return greatest;
-}
-
-/*
  * Sessions
  */
 
@@ -337,9 +310,6 @@ enter_slot(void)
 	Assert(sf_my_proc_number() < MaxBackends);
 	before_shmem_exit(leave_slot, (Datum) 0);
 	my_slot = &horizon->slots[sf_my_proc_number()];
-	my_slot->database = MyDatabaseId;
-	my_slot->role = GetSessionUserId();
-	my_slot->pid = MyProcPid;
 }
 
 SF_HOT int64
@@ -351,8 +321,6 @@ sf_horizon_publish(int64 id)
 		return before;
 	if (my_slot == NULL)
 		enter_slot();
-	my_slot->since = GetCurrentStatementStartTimestamp();
-	pg_write_barrier();
 	write_slot(id);
 	pg_memory_barrier();
 	return before;
@@ -384,7 +352,7 @@ sf_horizon_prepare(void)
 	xid = GetTopFullTransactionId();
 	sf_prepared_lock(my_first);
 	sf_lock_acquire(&horizon->lock);
-	sf_prepared_add(xid, MyDatabaseId, my_first, my_slot->since);
+	sf_prepared_add(xid, MyDatabaseId, my_first);
 	sf_lock_release(&horizon->lock);
 }
 
@@ -431,30 +399,17 @@ allowed_by_cursor(SfGenerator *generator)
 	uint64		reserved_until;
 
 	pg_read_barrier();
-	cursor = pg_atomic_read_u64(&generator->cursor);
-	pg_read_barrier();
+	cursor = pg_atomic_read_u64(&generator->cursor[0]);
 	machine_id = sf_generator_machine_id(generator);
-	pg_read_barrier();
-	reserved_until = pg_atomic_read_u64(&generator->reserved_until);
+	reserved_until = pg_atomic_read_u64(&generator->reserved_until[0]);
 	pg_read_barrier();
 	if (machine_id == SF_MACHINE_ID_NOT_PINNED)
 		machine_id = 0;			/* its IDs are the lowest of a position */
-	if (cursor > reserved_until || pg_atomic_read_u32(&generator->generation) != generation)
+	if (cursor > reserved_until || generation % 2 == 1 ||
+		pg_atomic_read_u32(&generator->generation) != generation)
 		cursor = sf_position(&generator->layout,
 							 sf_position_tick(&generator->layout, Min(cursor, reserved_until)), 0);
 	return sf_horizon_at(&generator->layout, cursor, machine_id);
-}
-
-/* The first ID in a slot, if its database is the one asked for. */
-static int64
-first_in_slot(Slot *slot, Oid database)
-{
-	int64		first = (int64) pg_atomic_read_u64(&slot->first);
-
-	if (first == SF_NO_ID)
-		return first;
-	pg_read_barrier();
-	return slot->database == database ? first : SF_NO_ID;
 }
 
 static int64
@@ -466,9 +421,10 @@ least_first(Oid database)
 
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		int64		first = first_in_slot(&horizon->slots[i], database);
+		int64		first = (int64) pg_atomic_read_u64(&horizon->slots[i].first);
 
-		least = Min(least, first);
+		if (first < least && ProcGlobal->allProcs[i].databaseId == database)
+			least = first;
 	}
 	pg_read_barrier();			/* see prepared.c */
 	while ((entry = sf_prepared_next(&index)) != NULL)
@@ -496,16 +452,18 @@ sf_horizon_advance(SfGenerator *generator, Oid database)
 	return result;
 }
 
-static void
-describe_slot(Slot *slot, SfHorizonHolder *holder)
+static SfHorizonHolder
+holder_of_slot(int number)
 {
-	holder->first = (int64) pg_atomic_read_u64(&slot->first);
-	pg_read_barrier();
-	holder->database = slot->database;
-	holder->role = slot->role;
-	holder->pid = slot->pid;
-	holder->xid = InvalidFullTransactionId;
-	holder->since = slot->since;
+	const		PGPROC *process = &ProcGlobal->allProcs[number];
+	SfHorizonHolder holder = {
+		.first = (int64) pg_atomic_read_u64(&horizon->slots[number].first),
+		.database = process->databaseId,
+		.role = process->roleId,
+		.pid = process->pid,
+	};
+
+	return holder;
 }
 
 int
@@ -519,7 +477,7 @@ sf_horizon_holders(SfHorizonHolder **holders)
 	*holders = palloc(sizeof(SfHorizonHolder) * (Size) (2 * MaxBackends + max_prepared_xacts));
 	for (int i = 0; i < MaxBackends; i++)
 	{
-		describe_slot(&horizon->slots[i], &(*holders)[count]);
+		(*holders)[count] = holder_of_slot(i);
 		if ((*holders)[count].first != SF_NO_ID)
 			count++;
 	}
@@ -545,10 +503,6 @@ sf_horizon_least(void)
 }
 
 /*
- * Changes of the generator
- */
-
-/*
  * The horizons that were returned in earlier runs of the server are unknown; none of them was above
  * this one.  No reader is at work yet, since readers open the generator first.
  */
@@ -559,18 +513,4 @@ sf_horizon_opened(SfGenerator *generator, uint64 position)
 
 	raise_candidate(id);
 	raise_returned_bound(id);
-}
-
-int64
-sf_horizon_move_back(SfGenerator *generator, uint64 position)
-{
-	int64		id = sf_horizon_at(&generator->layout, position, 0);
-	int64		returned;
-
-	sf_lock_acquire(&horizon->lock);
-	sf_generator_move_cursor(generator, position, true);
-	pg_atomic_write_u64(&horizon->candidate, (uint64) id);
-	returned = forget_returned_above(id);
-	sf_lock_release(&horizon->lock);
-	return returned > id ? returned : SF_NO_ID;
 }

@@ -86,11 +86,4 @@ extern int64 sf_horizon_least(void);
  */
 extern void sf_horizon_opened(SfGenerator *generator, uint64 position);
 
-/*
- * Move the cursor backward.  The lock of the generator is held, and issuing is stopped.  Returns
- * an upper bound of the horizons that may have been returned, in any database, if this bound is
- * above later IDs; otherwise SF_NO_ID.
- */
-extern int64 sf_horizon_move_back(SfGenerator *generator, uint64 position);
-
 #endif							/* SF_HORIZON_H */

@@ -106,14 +106,13 @@ free_entry(void)
 }
 
 void
-sf_prepared_add(FullTransactionId xid, Oid database, int64 first, TimestampTz since)
+sf_prepared_add(FullTransactionId xid, Oid database, int64 first)
 {
 	SfHorizonHolder *entry = free_entry();
 
 	entry->xid = xid;
 	entry->database = database;
 	entry->first = first;
-	entry->since = since;
 }
 
 const SfHorizonHolder *
@@ -168,7 +167,7 @@ sf_prepared_recover(const LockData *locks)
 		if (tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == LOCK_CLASS &&
 			sf_lock_is_recovered(lock))
 			sf_prepared_add(full_xid(sf_lock_local_xid(lock)), (Oid) tag->locktag_field1,
-							(int64) ((uint64) tag->locktag_field2 << 32 | tag->locktag_field3), 0);
+							(int64) ((uint64) tag->locktag_field2 << 32 | tag->locktag_field3));
 	}
 	prepared->recovered = true;
 }

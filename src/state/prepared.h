@@ -23,7 +23,6 @@ typedef struct SfHorizonHolder
 	Oid			role;			/* of a session; otherwise InvalidOid */
 	int			pid;			/* of a session; otherwise 0 */
 	int64		first;			/* the first ID that it may have issued */
-	TimestampTz since;			/* 0 if unknown */
 } SfHorizonHolder;
 
 /* The size of the shared memory, and its use.  New memory is all 0. */
@@ -37,7 +36,7 @@ extern void sf_prepared_attach(void *memory);
 extern void sf_prepared_lock(int64 first);
 
 /* Add a transaction of this session, before it is prepared.  The lock of the horizon is held. */
-extern void sf_prepared_add(FullTransactionId xid, Oid database, int64 first, TimestampTz since);
+extern void sf_prepared_add(FullTransactionId xid, Oid database, int64 first);
 
 /*
  * The first entry, from an index on, whose transaction has not ended, or NULL after the last one;

@@ -19,8 +19,8 @@
  * reservation writes the extension, and wakes the WAL writer if it sleeps.  The WAL writer or any
  * commit flushes the record.  The extension is pending until a session that takes a batch finds
  * that its record is on disk, and publishes it.  If that takes too long, or the reservation ends, a
- * session flushes the record itself.  The time of these flushes determines how much time the next
- * extensions reserve (core/reserved_time.h).
+ * session flushes the record itself.  The time that this takes determines how long the next
+ * extensions are (core/reserved_time.h).
  *
  * The lock serializes extensions, and is held during the flush.  Under the lock a session checks
  * again whether the extension is still needed, so that if many sessions reach the end at once, only
@@ -35,72 +35,50 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
-#include "state/reservation.h"
-#include "core/hot.h"
-#include "core/reserved_time.h"
-#include "state/postmaster_memory.h"
 #include "state/durable.h"
 #include "state/horizon.h"
-
-/*
- * The end is rounded as the durable state stores it, and is neither after the last tick nor after
- * the lease.
- */
-uint64
-sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position)
-{
-	const SfLayout *layout = &generator->layout;
-	uint64		reserved_until = sf_reservation_next(layout, now, position,
-													 pg_atomic_read_u32(&generator->write_time));
-	uint64		tick = sf_position_tick(layout, reserved_until);
-	uint64		lease_end;
-
-	if (sf_generator_has_phases(generator))
-		reserved_until = sf_position(layout,
-									 Min(sf_round_up(tick, SF_PHASE_RESERVED_TICKS),
-										 SF_PHASE_TICKS),
-									 0);
-	lease_end = pg_atomic_read_u64(&generator->lease_end);
-	return Min(reserved_until, lease_end);
-}
+#include "state/postmaster_memory.h"
+#include "state/reservation.h"
 
 /*
  * Step 1.  The reading of the clock may be old by now, but it was checked: a new one could be
  * wrong.  The lock is held.
  */
 static void
-write_extension(SfGenerator *generator, uint64 seen, TimestampTz now)
+write_extension(SfGenerator *generator, int line, uint64 seen, TimestampTz now)
 {
 	SfPendingExtension *pending = &generator->pending;
+	uint64		cursor = pg_atomic_read_u64(&generator->cursor[line]);
+	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
 	uint64		end;
 
-	end = sf_reservation_next_end(generator, now, sf_generator_position(generator));
+	sf_reservation_shorten(&generator->layout, &generator->reserved, sf_time_since_boot());
+	end = sf_reservation_next(&generator->layout, now, cursor, generator->reserved.length);
+	end = Min(end, lease_end);
 	if (end <= seen)
 		return;
+	pending->line = line;
 	pending->since = sf_time_since_boot();
 	pending->taken = 0;
-	pending->lsn = sf_durable_state_log(generator, sf_generator_time(generator, end),
-										pg_atomic_read_u64(&generator->wall_safe),
-										pg_atomic_read_u32(&generator->drifts), false);
-	pg_atomic_write_u64(&pending->until, end);
+	pending->lsn = sf_durable_raise_end(generator, line, sf_generator_time(generator, end));
+	pending->until = end;
 }
 
-/*
- * Step 3.  The record of the extension is on disk, and this process has flushed it for a number of
- * microseconds.  The lock is held.
- */
+/* Step 3.  The record of the extension is on disk.  The lock is held. */
 static void
-publish_extension(SfGenerator *generator, int64 flush)
+publish_extension(SfGenerator *generator)
 {
 	SfPendingExtension *pending = &generator->pending;
-	uint64		reserved_until = pg_atomic_read_u64(&pending->until);
+	pg_atomic_uint64 *reserved_until = &generator->reserved_until[pending->line];
 
 	Assert(!XLogNeedsFlush(pending->lsn));
-	Assert(reserved_until <= pg_atomic_read_u64(&generator->lease_end));
-	Assert(reserved_until >= pg_atomic_read_u64(&generator->reserved_until));
-	sf_durable_state_note_time(generator, pending->taken, flush, sf_time_since(pending->since));
-	pg_atomic_write_u64(&pending->until, 0);
-	pg_atomic_write_u64(&generator->reserved_until, reserved_until);
+	Assert(pending->until <= pg_atomic_read_u64(&generator->lease_end));
+	sf_reservation_judge(&generator->reserved, pending->taken, sf_time_since_boot());
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITES, 1);
+	sf_counter_add(&generator->stats, SF_COUNTER_RESERVATION_WRITE_TIME, pending->taken);
+	if (pending->until > pg_atomic_read_u64(reserved_until))
+		pg_atomic_write_u64(reserved_until, pending->until);
+	pending->until = 0;
 }
 
 /* Steps 2 and 3.  The lock is held. */
@@ -108,16 +86,13 @@ static void
 flush_extension(SfGenerator *generator)
 {
 	SfPendingExtension *pending = &generator->pending;
-	int64		before = sf_time_since_boot();
-	int64		flush = 0;
 
 	if (XLogNeedsFlush(pending->lsn))
 	{
 		XLogFlush(pending->lsn);
-		flush = sf_time_since(before);
 		pending->taken = sf_time_since(pending->since);
 	}
-	publish_extension(generator, flush);
+	publish_extension(generator);
 }
 
 /*
@@ -128,38 +103,45 @@ static void
 look_at_extension(SfGenerator *generator)
 {
 	SfPendingExtension *pending = &generator->pending;
-	uint32		write_time = pg_atomic_read_u32(&generator->write_time);
-	int64		length = sf_reservation_length_for(&generator->layout, write_time);
 
-	if (!XLogNeedsFlush(pending->lsn) || sf_time_since(pending->since) >= length / 4)
+	if (!XLogNeedsFlush(pending->lsn) ||
+		sf_time_since(pending->since) >= generator->reserved.length / 4)
 		flush_extension(generator);
 	else
 		pending->taken = sf_time_since(pending->since);
 }
 
-/* Whether a pending extension reserves the next position at a time. */
+/* Whether an extension of a line is pending.  One of the other line is dropped. */
 static bool
-is_extended_to(SfGenerator *generator, TimestampTz now)
+is_pending(SfGenerator *generator, int line)
 {
-	uint64		until = pg_atomic_read_u64(&generator->pending.until);
+	if (generator->pending.line != line)
+		generator->pending.until = 0;
+	return generator->pending.until != 0;
+}
 
-	return until > sf_generator_position(generator) &&
-		until > sf_position_at(&generator->layout, now);
+/* Whether the pending extension of a line reserves its next position at a time. */
+static bool
+is_extended_to(SfGenerator *generator, int line, TimestampTz now)
+{
+	return is_pending(generator, line) &&
+		generator->pending.until > pg_atomic_read_u64(&generator->cursor[line]) &&
+		generator->pending.until > sf_position_at(&generator->layout, now);
 }
 
 bool
-sf_reservation_extend(SfGenerator *generator, uint64 seen, TimestampTz now)
+sf_reservation_extend(SfGenerator *generator, int line, uint64 seen, TimestampTz now)
 {
 	if (!sf_lock_try(&generator->lock))
 		return false;
-	if (pg_atomic_read_u64(&generator->reserved_until) == seen)
+	if (pg_atomic_read_u64(&generator->reserved_until[line]) == seen)
 	{
-		if (!is_extended_to(generator, now))
-			write_extension(generator, seen, now);
-		if (pg_atomic_read_u64(&generator->pending.until) != 0)
+		if (!is_extended_to(generator, line, now))
+			write_extension(generator, line, seen, now);
+		if (is_pending(generator, line))
 			flush_extension(generator);
 	}
-	sf_lock_release(&generator->lock);
+	sf_generator_unlock(generator);
 	return true;
 }
 
@@ -167,10 +149,9 @@ sf_reservation_extend(SfGenerator *generator, uint64 seen, TimestampTz now)
 #define RETRY_AFTER		10000	/* us */
 
 void
-sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now)
+sf_reservation_extend_early(SfGenerator *generator, int line, uint64 seen, TimestampTz now)
 {
 	static TimestampTz tried[SF_GENERATOR_COUNT] = {0};
-	SfPendingExtension *pending = &generator->pending;
 
 	if (seen >= pg_atomic_read_u64(&generator->lease_end) ||
 		(now >= tried[generator->kind] && now < tried[generator->kind] + RETRY_AFTER))
@@ -178,68 +159,92 @@ sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now
 	tried[generator->kind] = now;
 	if (!sf_lock_try(&generator->lock))
 		return;
-	if (pg_atomic_read_u64(&pending->until) != 0)
+	if (is_pending(generator, line))
 		look_at_extension(generator);
-	else if (pg_atomic_read_u64(&generator->reserved_until) == seen)
+	else if (pg_atomic_read_u64(&generator->reserved_until[line]) == seen)
 	{
-		write_extension(generator, seen, now);
-		if (pg_atomic_read_u64(&pending->until) != 0)
-			XLogSetAsyncXactLSN(pending->lsn);
+		write_extension(generator, line, seen, now);
+		if (is_pending(generator, line))
+			XLogSetAsyncXactLSN(generator->pending.lsn);
 	}
-	sf_lock_release(&generator->lock);
-}
-
-/* Where a generator starts: neither below the durable end nor below the lease, and not at 0. */
-static uint64
-opening_position(SfGenerator *generator, SfDurableState *state)
-{
-	uint64		reserved = sf_position(&generator->layout, state->reserved_tick, 0);
-	uint64		start = pg_atomic_read_u64(&generator->lease_start);
-	uint64		before = sf_generator_tick_before(generator, start);
-
-	state->wall_safe = Max(state->wall_safe, before);
-	return Max(Max(reserved, start), 1);
+	sf_generator_unlock(generator);
 }
 
 /*
- * The lock is held.  Afterwards the cursor is neither below the durable end nor below the lease,
- * and nothing above it is reserved.
- *
- * The durable state is written first: if that fails, the generator is as before.  If the lease
- * begins later than the durable end, an end above the cursor is written; readers rely on this
- * (horizon.c).  Otherwise the state that was read is written again, because a checkpoint can have
- * saved one whose record of WAL was lost in a crash, and standbys do not have it.  Such a state can
- * be lower than that of a standby, after a change of phase.
- *
- * The cursor is set last, since other processes take a generator that has one as open.
+ * Opening
+ */
+
+int64
+sf_reservation_tolerated(SfGenerator *generator)
+{
+	return sf_generator_max_ahead(generator) + sf_reservation_least(&generator->layout) +
+		generator->layout.tick_length;
+}
+
+/*
+ * Where a line of a generator that is not open starts: neither below the durable end nor below the
+ * lease.  Returns 0 if the durable end is lost.
+ */
+uint64
+sf_opening_position(SfGenerator *generator, int line)
+{
+	uint64		end = sf_durable_position(generator, line);
+	uint64		start = pg_atomic_read_u64(&generator->lease_start);
+
+	return end == 0 ? 0 : Max(end, start);
+}
+
+/*
+ * Write the durable end of a line again, because a checkpoint can have saved one whose record of WAL
+ * was lost in a crash, and standbys do not have it.  If the lease begins later than the durable
+ * end, write an end above the cursor; readers rely on this (horizon.c).
+ */
+static XLogRecPtr
+write_opening(SfGenerator *generator, int line, uint64 position)
+{
+	SfInstant	end = sf_generator_time(generator, position);
+
+	if (position > sf_durable_position(generator, line))
+		end += generator->layout.tick_length;
+	return sf_durable_raise_end(generator, line, end);
+}
+
+/*
+ * The lock is held.  Afterwards no cursor is below the durable end or the lease, and nothing above
+ * it is reserved.  The durable ends are written first: if that fails, the generator is as before.
  */
 static SfOpening
 open_locked(SfGenerator *generator)
 {
-	SfDurableState state;
-	SfInstant	instant;
-	uint64		position;
-	uint64		lease_end;
+	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
+	uint64		positions[SF_LINES] = {0};
+	XLogRecPtr	written = InvalidXLogRecPtr;
+	int			line = 0;
 
-	if (!sf_durable_state_read(generator, &state))
-		return SF_OPENING_LOST;
-	position = opening_position(generator, &state);
-	instant = sf_generator_time(generator, position);
-	if (sf_position_tick(&generator->layout, position) > state.reserved_tick)
-		instant += generator->layout.tick_length;
-	sf_durable_state_write(generator, instant, state.wall_safe, state.drifts);
-	pg_atomic_write_u64(&generator->wall_safe, state.wall_safe);
-	pg_atomic_write_u32(&generator->drifts, state.drifts);
-	pg_atomic_write_u64(&generator->opened, sf_cursor(state.drifts & 1, position));
-	lease_end = pg_atomic_read_u64(&generator->lease_end);
-	pg_atomic_write_u64(&generator->reserved_until, Min(position, lease_end));
-	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
+	for (int i = 0; i < sf_generator_lines(generator); i++)
+	{
+		positions[i] = sf_opening_position(generator, i);
+		if (positions[i] == 0)
+			return SF_OPENING_LOST;
+	}
+	for (int i = 0; i < sf_generator_lines(generator); i++)
+		written = write_opening(generator, i, positions[i]);
+	XLogFlush(written);
+	if (sf_generator_lines(generator) > 1)
+		line = sf_line_at_start(&generator->layout, positions, GetCurrentTimestamp(),
+								sf_reservation_tolerated(generator));
 	if (generator->leased)
 		sf_postmaster_note_opened(generator->kind);
 	if (generator->kind == SF_GENERATOR_BIGINT)
-		sf_horizon_opened(generator, position);
-	pg_write_barrier();			/* pairs with the one in sf_generator_is_open */
-	pg_atomic_write_u64(&generator->cursor, sf_cursor(state.drifts & 1, position));
+		sf_horizon_opened(generator, positions[0]);
+	pg_atomic_write_u32(&generator->switches, (uint32) line);
+	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, positions[line]));
+	for (int i = 0; i < sf_generator_lines(generator); i++)
+	{
+		pg_atomic_write_u64(&generator->reserved_until[i], Min(positions[i], lease_end));
+		pg_atomic_write_u64(&generator->cursor[i], positions[i]);
+	}
+	sf_end_change(generator);
 	return SF_OPENING_DONE;
 }
 
@@ -252,7 +257,7 @@ log_opened(SfGenerator *generator, uint32 machine_id)
 	if (machine_id == SF_MACHINE_ID_NOT_PINNED && generator->layout.machine_bits > 0)
 		return;
 	ereport(LOG,
-			sf_generator_has_phases(generator) ?
+			generator->kind == SF_GENERATOR_SNO ?
 			errmsg("started to issue IDs of type sno in partition %u", machine_id) :
 			errmsg("started to issue Snowflake IDs with machine ID %u in the layout \"%s\"",
 				   machine_id == SF_MACHINE_ID_NOT_PINNED ? 0 : machine_id,
@@ -277,6 +282,8 @@ check_and_open(SfGenerator *generator)
 {
 	SfOpening	result = SF_OPENING_DONE;
 
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		return SF_OPENING_MOVED_BACK;
 	if (generator->kind == SF_GENERATOR_BIGINT)
 		result = sf_check_layout(&generator->layout);
 	return result == SF_OPENING_DONE ? open_locked(generator) : result;
@@ -294,7 +301,7 @@ sf_generator_open(SfGenerator *generator)
 	wanted = !sf_generator_is_open(generator);
 	if (wanted)
 		result = check_and_open(generator);
-	sf_lock_release(&generator->lock);
+	sf_generator_unlock(generator);
 	if (wanted && result == SF_OPENING_DONE)
 		log_opened(generator, machine_id);
 	return result;

@@ -17,13 +17,14 @@ extern SfOpening sf_generator_open(SfGenerator *generator);
 extern SfOpening sf_check_layout(const SfLayout *layout);
 
 /*
- * Extend the reservation, because a batch was refused, and return when the extension is on disk.
- * The arguments are the end that the caller has read, and a reading of the clock that was checked.
- * The caller then reads the state again.  Returns false if another process holds the lock.
+ * Extend the reservation of a line, because a batch was refused, and return when the extension is
+ * on disk.  The arguments are the end that the caller has read, and a reading of the clock that was
+ * checked.  The caller then reads the state again.  Returns false if another process holds the
+ * lock.
  *
  * Raises the errors of sf_durable_raise.
  */
-extern bool sf_reservation_extend(SfGenerator *generator, uint64 seen, TimestampTz now);
+extern bool sf_reservation_extend(SfGenerator *generator, int line, uint64 seen, TimestampTz now);
 
 /*
  * Extend a reservation whose end is near, in steps: the first call writes the extension, and one of
@@ -31,9 +32,16 @@ extern bool sf_reservation_extend(SfGenerator *generator, uint64 seen, Timestamp
  *
  * Raises the errors of sf_durable_raise.
  */
-extern void sf_reservation_extend_early(SfGenerator *generator, uint64 seen, TimestampTz now);
+extern void sf_reservation_extend_early(SfGenerator *generator, int line, uint64 seen,
+										TimestampTz now);
 
-/* The end of an extended reservation, for the clock's time and the position of the cursor. */
-extern uint64 sf_reservation_next_end(SfGenerator *generator, TimestampTz now, uint64 position);
+/*
+ * How far a line that was not used since a start can be ahead of the clock, in microseconds, although
+ * the clock has not stepped back: a crash leaves an unused reservation.
+ */
+extern int64 sf_reservation_tolerated(SfGenerator *generator);
+
+/* Where a line starts when the generator is opened; 0 if its durable end is lost. */
+extern uint64 sf_opening_position(SfGenerator *generator, int line);
 
 #endif							/* SF_RESERVATION_H */

@@ -21,6 +21,7 @@
 #include "core/hot.h"
 #include "core/sno.h"
 #include "settings.h"
+#include "state/durable.h"
 #include "state/horizon.h"
 #include "state/postmaster_memory.h"
 #include "state/shared.h"
@@ -84,6 +85,7 @@ make_shared(SfShared *new)
 					  sf_settings_sequence_range, leased);
 	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
 					  sf_settings_sno_sequence_range, leased);
+	sf_durable_init(new->durable);
 	sf_lease_init(&new->registry);
 	sf_horizon_init(horizon_of(new));
 	sf_shared_set_max_ahead(new, sf_max_ahead);
@@ -113,6 +115,7 @@ start_shared(void)
 	if (!found)
 		make_shared(shared);
 	sf_horizon_attach(horizon_of(shared));
+	sf_durable_attach(shared->durable);
 	LWLockRelease(AddinShmemInitLock);
 }
 

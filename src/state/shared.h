@@ -9,6 +9,7 @@
 
 #include "port/atomics.h"
 
+#include "state/durable.h"
 #include "state/generator_state.h"
 #include "state/lease.h"
 
@@ -29,6 +30,9 @@ typedef struct SfShared
 	 * that was accepted (clock.c), an int64.
 	 */
 	pg_atomic_uint64 clock_difference;
+
+	/* A copy of the durable numbers (durable.c). */
+	pg_atomic_uint64 durable[SF_DURABLE_COUNT];
 
 	SfRegistry	registry;
 	SfGenerator generators[SF_GENERATOR_COUNT];

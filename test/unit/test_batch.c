@@ -204,6 +204,8 @@ test_next_tick(void)
 	is_int((int64_t) sf_position_next_tick(&layout, 23), 24, "from the end of one");
 }
 
+#define SECOND	INT64_C(1000000)
+
 static void
 test_reservation(void)
 {
@@ -213,39 +215,76 @@ test_reservation(void)
 
 	ok(sf_layout_parse("epoch=2000-01-01 tick=1ms timestamp=41 machine=10 sequence=12",
 					   &layout, &error), "a layout parses");
-	is_int(sf_reservation_length(&layout), 1000000, "a second is reserved");
-	reserved_until = sf_reservation_next(&layout, 5000000, 0, 0);
+	is_int(sf_reservation_least(&layout), SECOND, "a second is reserved");
+	reserved_until = sf_reservation_next(&layout, 5000000, 0, SECOND);
 	is_int((int64_t) reserved_until, INT64_C(6000) << 12, "a second past the clock");
-	is_int((int64_t) sf_reservation_next(&layout, 5000001, 0, 0), INT64_C(6001) << 12, "rounded up to a tick");
-	is_int((int64_t) sf_reservation_next(&layout, 5000000, (UINT64_C(7000) << 12) + 5, 0),
+	is_int((int64_t) sf_reservation_next(&layout, 5000001, 0, SECOND), INT64_C(6001) << 12, "rounded up to a tick");
+	is_int((int64_t) sf_reservation_next(&layout, 5000000, (UINT64_C(7000) << 12) + 5, SECOND),
 		   INT64_C(8000) << 12, "a second past the cursor, if that is ahead");
-	is_int((int64_t) sf_reservation_next(&layout, -INT64_C(9000000000), 0, 0),
+	is_int((int64_t) sf_reservation_next(&layout, -INT64_C(9000000000), 0, SECOND),
 		   INT64_C(1000) << 12, "under a clock before the epoch");
-	ok(!sf_reservation_is_near(&layout, UINT64_C(5499) << 12, reserved_until, 0), "not near before the middle");
-	ok(sf_reservation_is_near(&layout, UINT64_C(5500) << 12, reserved_until, 0), "near at the middle");
-
-	is_int((int64_t) sf_reservation_next(&layout, 5000000, 0, 125000), INT64_C(6000) << 12,
-		   "a second, if a write takes no more than an eighth of it");
-	is_int((int64_t) sf_reservation_next(&layout, 5000000, 0, 5000000), INT64_C(45000) << 12,
-		   "eight times the time of a write, if that is more");
-	ok(!sf_reservation_is_near(&layout, UINT64_C(24999) << 12, INT64_C(45000) << 12, 5000000) &&
-	   sf_reservation_is_near(&layout, UINT64_C(25000) << 12, INT64_C(45000) << 12, 5000000),
-	   "the middle is that of the longer time");
-	is_int(sf_reservation_write_time(100000, 5000000, 5000000), 5000000, "the time of a slower flush");
-	is_int(sf_reservation_write_time(5000000, 100000, 100000), 4375000, "an eighth less after a fast one");
-	is_int(sf_reservation_write_time(100000, INT64_C(3600000000), INT64_C(3600000000)), 7500000, "but not an hour");
-
-	is_int(sf_reservation_write_time(5000000, 0, 100000), 4375000, "the same if others have flushed it");
-	is_int(sf_reservation_write_time(5000000, 0, 5000000), 5000000, "kept if that may have taken as long");
+	ok(!sf_reservation_is_near(&layout, UINT64_C(5499) << 12, reserved_until, SECOND), "not near before the middle");
+	ok(sf_reservation_is_near(&layout, UINT64_C(5500) << 12, reserved_until, SECOND), "near at the middle");
 
 	ok(sf_layout_parse("epoch=2000-01-01 tick=1s timestamp=4 sequence=2", &layout, &error),
 	   "a layout of 16 seconds parses");
-	is_int(sf_reservation_length(&layout), 2000000, "two ticks are reserved");
-	is_int((int64_t) sf_reservation_next(&layout, 13000000, 0, 0), 15 << 2, "up to the last tick");
-	ok(!sf_reservation_is_near(&layout, 13 << 2, 15 << 2, 0), "not near in the first of them");
-	ok(sf_reservation_is_near(&layout, 14 << 2, 15 << 2, 0), "near in the second");
-	is_int((int64_t) sf_reservation_next(&layout, 14000000, 0, 0), 16 << 2, "up to the end of the layout");
-	is_int((int64_t) sf_reservation_next(&layout, 99000000, 0, 0), 16 << 2, "and no further");
+	is_int(sf_reservation_least(&layout), 2 * SECOND, "two ticks are reserved");
+	is_int((int64_t) sf_reservation_next(&layout, 13000000, 0, 2 * SECOND), 15 << 2, "up to the last tick");
+	ok(!sf_reservation_is_near(&layout, 13 << 2, 15 << 2, 2 * SECOND), "not near in the first of them");
+	ok(sf_reservation_is_near(&layout, 14 << 2, 15 << 2, 2 * SECOND), "near in the second");
+	is_int((int64_t) sf_reservation_next(&layout, 14000000, 0, 2 * SECOND), 16 << 2, "up to the end of the layout");
+	is_int((int64_t) sf_reservation_next(&layout, 99000000, 0, 2 * SECOND), 16 << 2, "and no further");
+}
+
+/* A disk with flushes of one duration: the length at which extensions are no longer too slow. */
+static int64_t
+length_on_disk(const SfLayout *layout, int64_t flush)
+{
+	SfReservedTime reserved = {0};
+	int64_t		now = 0;
+
+	for (int i = 0; i < 30; i++)
+	{
+		sf_reservation_shorten(layout, &reserved, now);
+		sf_reservation_judge(&reserved, flush, now + flush);
+		now += reserved.length / 2 > flush ? reserved.length / 2 : flush;
+	}
+	return reserved.length;
+}
+
+static void
+test_reserved_time(void)
+{
+	SfLayout	layout;
+	SfParseError error;
+	SfReservedTime reserved = {0};
+
+	ok(sf_layout_parse("twitter", &layout, &error), "a layout parses");
+	sf_reservation_shorten(&layout, &reserved, 0);
+	is_int(reserved.length, SECOND, "a second at first");
+	sf_reservation_judge(&reserved, SECOND / 2, 0);
+	is_int(reserved.length, SECOND, "half of it is fast enough");
+	sf_reservation_judge(&reserved, 3600 * SECOND, 3600 * SECOND);
+	is_int(reserved.length, 2 * SECOND, "an hour doubles it");
+	sf_reservation_shorten(&layout, &reserved, 3602 * SECOND - 1);
+	is_int(reserved.length, 2 * SECOND, "for two seconds");
+	sf_reservation_shorten(&layout, &reserved, 3602 * SECOND);
+	is_int(reserved.length, SECOND, "and no longer");
+
+	for (int i = 0; i < 10; i++)
+		sf_reservation_judge(&reserved, 3600 * SECOND, 4000 * SECOND);
+	is_int(reserved.length, 60 * SECOND, "a minute at most");
+	sf_reservation_shorten(&layout, &reserved, (4000 + 60 + 29) * SECOND);
+	is_int(reserved.length, 30 * SECOND, "half of it after a minute");
+	sf_reservation_shorten(&layout, &reserved, (4000 + 60 + 30 + 15) * SECOND);
+	is_int(reserved.length, 7500000, "it is halved again after its own time");
+	sf_reservation_shorten(&layout, &reserved, 9000 * SECOND);
+	is_int(reserved.length, SECOND, "down to a second");
+
+	is_int(length_on_disk(&layout, 10000), SECOND, "a second on a fast disk");
+	is_int(length_on_disk(&layout, 300000), SECOND, "and with flushes of 0.3 s");
+	is_int(length_on_disk(&layout, SECOND), 2 * SECOND, "two seconds with flushes of one");
+	is_int(length_on_disk(&layout, 5 * SECOND), 16 * SECOND, "16 s with flushes of five");
 }
 
 static void
@@ -267,6 +306,7 @@ main(void)
 	test_widest_sequence();
 	test_next_tick();
 	test_reservation();
+	test_reserved_time();
 	test_backoff();
 	return done_testing();
 }
