@@ -281,6 +281,7 @@ for my $database (sort keys %machine_id)
 	$two->poll_query_until($database, 'SELECT count(*) > 5000 FROM items');
 	$two->poll_query_until('first', q{SELECT ahead > '2 s' FROM pg_stat_snowflake WHERE generator = 'bigint'}) if $database eq 'second';
 	is_switched($two, $database, "database $database is switched");
+	like(slurp_file("$scratch/refusal"), qr/NOTICE:  the floor of Snowflake IDs was not changed/, 'the extension is above its IDs already') if $database eq 'second';
 	$two->poll_query_until($_, 'SELECT count(*) > 5000 FROM items WHERE by_extension') for grep { $_ le $database } sort keys %machine_id;
 }
 $_->kill_kill for @sessions;
