@@ -17,7 +17,7 @@
 	"Use the name of a layout in the view snowflake_layouts, or a definition such as " \
 	"\"epoch=2024-01-01T00:00:00Z tick=1ms timestamp=41 machine=8 sequence=14\"."
 
-/* Of this process: sessions use the published values (state/shared.h). */
+/* Of this process: sessions use the published values (issue/shared.h). */
 extern int	sf_settings_machine_id;
 extern int	sf_settings_sno_partition;
 extern int	sf_max_ahead;		/* ms */

@@ -3,8 +3,8 @@
  *	  Initialization of the library, its settings with their hooks, and its version.
  *
  * README.md in this directory describes all parts and the order in which to read them.  To follow
- * one ID, begin with functions/nextval.c.  It calls generator/generator.c, which takes a batch
- * (core/batch.h) from the generator in shared memory (state/generator_state.h).
+ * one ID, begin with functions/nextval.c.  It calls issue/generator.c, which takes a batch
+ * (core/batch.h) from the generator in shared memory (issue/generator_state.h).
  *
  * A check hook sees one new value and the old values of all other settings.  So
  * it can check only the value by itself, such as its syntax.  sf_settings_fit
@@ -23,12 +23,12 @@
 
 #include "compat.h"
 #include "functions/functions.h"
-#include "generator/generator.h"
+#include "issue/generator.h"
 #include "pushdown/pushdown.h"
 #include "registry/worker.h"
 #include "settings.h"
-#include "state/postmaster_memory.h"
-#include "state/shared.h"
+#include "registry/postmaster_memory.h"
+#include "issue/shared.h"
 
 SF_MODULE_MAGIC("snowflake", SF_VERSION);
 
@@ -108,21 +108,21 @@ assign_sno_sequence_range(const char *newval, void *extra)
 static void
 assign_max_ahead(int newval, void *extra)
 {
-	if (sf_shared_publishes())
+	if (sf_shared_is_mine())
 		sf_shared_set_max_ahead(sf_shared(), newval);
 }
 
 static void
 assign_max_clock_step(int newval, void *extra)
 {
-	if (sf_shared_publishes())
+	if (sf_shared_is_mine())
 		pg_atomic_write_u32(&sf_shared()->max_clock_step, (uint32) newval);
 }
 
 static void
 assign_sequence_jitter(int newval, void *extra)
 {
-	if (sf_shared_publishes())
+	if (sf_shared_is_mine())
 		pg_atomic_write_u32(&sf_shared()->sequence_jitter, (uint32) newval);
 }
 
@@ -227,7 +227,7 @@ assign_machine_id(int newval, void *extra)
 {
 	int			pinned;
 
-	if (!sf_shared_publishes() || newval == sf_settings_machine_id)
+	if (!sf_shared_is_mine() || newval == sf_settings_machine_id)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
 	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
@@ -249,7 +249,7 @@ assign_machine_id(int newval, void *extra)
 static void
 assign_sno_partition(int newval, void *extra)
 {
-	if (!sf_shared_publishes() || newval == sf_settings_sno_partition)
+	if (!sf_shared_is_mine() || newval == sf_settings_sno_partition)
 		return;
 	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) newval);
 	warn_of_partition(newval);
@@ -411,7 +411,7 @@ extern PGDLLEXPORT void _PG_init(void);
 
 /*
  * A session that loads a library that was not preloaded gets no settings, no shared memory and no
- * hooks.  Functions that need none of these can be called (state/shared.c).
+ * hooks.  Functions that need none of these can be called (issue/shared.c).
  *
  * Raises invalid_parameter_value if the configuration file has a malformed layout, sequence range
  * or connection string.  The server then does not start.

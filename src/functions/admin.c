@@ -1,7 +1,7 @@
 /*
  * admin.c
- *	  SQL functions for administrators: accept a clock, a layout or a registry, raise a generator and
- *	  move it back; and the durable state of a server, as CREATE EXTENSION creates it.
+ *	  SQL functions for administrators: accept a clock, a layout or a registry, raise a generator
+ *	  or move it back; and the durable state of a server, as CREATE EXTENSION creates it.
  *
  * By default only superusers may call the functions for administrators, except
  * snowflake_check_layout(), which changes nothing.  Each other call is logged.
@@ -15,12 +15,12 @@
 
 #include "compat.h"
 #include "core/instant.h"
-#include "generator/generator.h"
-#include "generator/error.h"
-#include "generator/wait.h"
-#include "state/change.h"
-#include "state/durable.h"
-#include "state/shared.h"
+#include "issue/generator.h"
+#include "issue/error.h"
+#include "issue/wait.h"
+#include "issue/change.h"
+#include "issue/durable.h"
+#include "issue/shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
@@ -85,10 +85,10 @@ Datum
 snowflake_accept_registry(PG_FUNCTION_ARGS)
 {
 	SfShared   *shared = sf_shared_required();
-	SfRegistry	registry;
+	SfLeaseState registry;
 
 	PreventCommandDuringRecovery("snowflake_accept_registry()");
-	registry = sf_lease_state(&shared->registry);
+	registry = sf_lease_state(&shared->lease);
 	if (registry.other_identity == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -101,7 +101,7 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 				   (long long) registry.other_identity));
 
 	/* last, since this can be interrupted; the worker asks again in any case */
-	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
+	sf_lease_request(&shared->lease, SF_REQUEST_NOW);
 	PG_RETURN_VOID();
 }
 
@@ -193,11 +193,12 @@ static void
 warn_of_horizon(SfGenerator *generator, TimestampTz instant, TimestampTz before)
 {
 	int64		first = sf_layout_boundary(&generator->layout, instant);
+	int64		returned = sf_layout_boundary(&generator->layout, before);
 
 	ereport(WARNING,
 			errmsg("readers that use snowflake_horizon() might miss rows"),
 			errdetail("Horizons up to %lld might have been returned, but IDs are issued from %lld after the next start.",
-					  (long long) sf_layout_boundary(&generator->layout, before), (long long) first),
+					  (long long) returned, (long long) first),
 			errhint("Change all positions of readers that are above %lld to this number.  Otherwise these readers miss rows.",
 					(long long) first));
 }
@@ -298,7 +299,8 @@ sno_move_back(PG_FUNCTION_ARGS)
  * catalog of privileges of parameters, which all databases share and pg_upgrade preserves.
  *
  * A new state begins at the present time, so the first IDs are not before it if the clock steps
- * back; the second line of sno was not used.  The state is not transactional: a rollback of CREATE EXTENSION keeps it.
+ * back; the second line of sno was not used.  The state is not transactional: a rollback of CREATE
+ * EXTENSION keeps it.
  */
 
 static void

@@ -14,7 +14,7 @@
 #include "core/sno.h"
 #include "functions/arguments.h"
 #include "settings.h"
-#include "state/shared.h"
+#include "issue/shared.h"
 
 /*
  * What a call site keeps from one call to the next.  Kept in fn_extra, and allocated in fn_mcxt, so

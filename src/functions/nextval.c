@@ -11,8 +11,8 @@
 #include "tcop/utility.h"
 
 #include "core/hot.h"
-#include "generator/generator.h"
-#include "generator/error.h"
+#include "issue/generator.h"
+#include "registry/error.h"
 #include "functions/arguments.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
@@ -106,7 +106,7 @@ sno_at(PG_FUNCTION_ARGS)
 	fields.tick_tock = false;
 	partition = sf_machine_id(shared, SF_GENERATOR_SNO);
 	if (partition == SF_MACHINE_ID_NOT_PINNED)
-		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+		sf_lease_report_none(&shared->lease, sf_generator_name(generator));
 	fields.partition = (uint16) partition;
 	fields.sequence = (uint16) (range.min + counter++ % (range.max - range.min + 1));
 	PG_RETURN_SNO(sf_sno_compose(fields));

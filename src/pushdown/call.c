@@ -26,7 +26,7 @@
 #include "compat.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
-#include "state/shared.h"
+#include "issue/shared.h"
 
 /*
  * The functions whose result is, or has as its first field, the time of an ID; and the one whose
@@ -132,7 +132,7 @@ parse_layout(const char *name, SfLayout *layout)
  * when the query starts, or is null, or is not a layout.
  */
 static bool
-layout_of_call(SfTimeCall *call)
+layout_of_call(SfCall *call)
 {
 	Const	   *argument = (Const *) call->layout_argument;
 
@@ -164,7 +164,7 @@ without_collation(Node *node)
 }
 
 bool
-sf_time_call(Node *node, SfTimeCall *call)
+sf_time_call(Node *node, SfCall *call)
 {
 	bool		is_field = IsA(node, FieldSelect);
 	FuncExpr   *function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg :

@@ -139,7 +139,7 @@ table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber 
 }
 
 static bool
-applies_early(SfPass *pass, const SfTimeCall *call)
+applies_early(SfPass *pass, const SfCall *call)
 {
 	bool		apart = citus_is_loaded;
 	AttrNumber	attribute;

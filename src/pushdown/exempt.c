@@ -35,14 +35,14 @@ typedef struct Search
 {
 	SfPass	   *pass;
 	AttrNumber	attribute;
-	const SfTimeCall *call;
+	const SfCall *call;
 } Search;
 
 /* Whether an expression is the call for the attribute of the relation. */
 static bool
 is_the_call(Node *node, Search *search)
 {
-	SfTimeCall	other;
+	SfCall		other;
 
 	return sf_time_call(node, &other) &&
 		other.function == search->call->function &&
@@ -144,7 +144,7 @@ partition_key_has(Relation relation, Search *search)
 }
 
 static bool
-constraints_count(Relation relation, const SfTimeCall *call)
+constraints_count(Relation relation, const SfCall *call)
 {
 	if (constraint_exclusion == CONSTRAINT_EXCLUSION_OFF ||
 		(constraint_exclusion == CONSTRAINT_EXCLUSION_PARTITION &&
@@ -154,7 +154,7 @@ constraints_count(Relation relation, const SfTimeCall *call)
 }
 
 bool
-sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfTimeCall *call)
+sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call)
 {
 	Search		search = {.pass = pass,.attribute = attribute,.call = call};
 	Relation	relation = table_open(relid, NoLock);

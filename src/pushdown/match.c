@@ -31,13 +31,13 @@
 /* Whether the conditions on the time of a column are rewritten. */
 typedef struct SfDecision
 {
-	SfTimeCall	call;
+	SfCall		call;
 	bool		applies;
 } SfDecision;
 
 /* Whether two calls return the same time of a row: same function, column and layout. */
 static bool
-same_call(const SfTimeCall *a, const SfTimeCall *b)
+same_call(const SfCall *a, const SfCall *b)
 {
 	return a->function == b->function && a->column->varno == b->column->varno &&
 		a->column->varattno == b->column->varattno &&
@@ -46,7 +46,7 @@ same_call(const SfTimeCall *a, const SfTimeCall *b)
 }
 
 bool
-sf_match_call(SfPass *pass, Node *node, SfTimeCall *call)
+sf_match_call(SfPass *pass, Node *node, SfCall *call)
 {
 	SfDecision *decision;
 	ListCell   *cell;
@@ -128,7 +128,7 @@ sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
 
 /* The call, on either side of an operator.  Returns the side, or -1. */
 static int
-side_of_call(SfPass *pass, List *sides, SfTimeCall *call)
+side_of_call(SfPass *pass, List *sides, SfCall *call)
 {
 	for (int side = 0; side < 2; side++)
 	{
@@ -228,7 +228,7 @@ sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, Lis
 
 /* Whether a constant is an ID, as in a call, and its time is a constant instant. */
 static bool
-is_at_instant(const SfTimeCall *call, Const *id, Const *constant)
+is_at_instant(const SfCall *call, Const *id, Const *constant)
 {
 	TimestampTz instant = DatumGetTimestampTz(constant->constvalue);
 	int64		number;
@@ -258,7 +258,7 @@ has_default_operators(RowCompareExpr *row, Oid id_type)
 }
 
 bool
-sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call)
+sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call)
 {
 	Node	   *instant;
 	Node	   *id;

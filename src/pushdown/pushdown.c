@@ -43,7 +43,7 @@ static sf_relation_hook_type prev_hook = NULL;
 
 /* Whether a call is that of a column of the relation, and is to be replaced. */
 static bool
-applies_to_relation(SfPass *pass, const SfTimeCall *call)
+applies_to_relation(SfPass *pass, const SfCall *call)
 {
 	return call->column->varno == (int) pass->rel->relid && call->column->varlevelsup == 0 &&
 		call->column->varattno > 0 &&

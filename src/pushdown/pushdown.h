@@ -25,7 +25,7 @@ extern void sf_pushdown_init(void);
  * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
  * is.  Or a call that returns the ID in base 32 (text.c).
  */
-typedef struct SfTimeCall
+typedef struct SfCall
 {
 	Oid			function;
 	bool		is_sno;
@@ -35,15 +35,15 @@ typedef struct SfTimeCall
 	Var		   *column;			/* the column without the relabelling */
 	Expr	   *layout_argument;	/* a constant; NULL if none */
 	SfLayout	layout;
-} SfTimeCall;
+} SfCall;
 
 /*
  * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), created_at of
  * snowflake_decode(id) or sno_decode(id), or snowflake_to_base32(id) in any collation, for an id
  * that is a column and a layout that is known.  If so, *call is filled.  All replacements begin
- * here, and rely on what is said at SfTimeCall.
+ * here, and rely on what is said at SfCall.
  */
-extern bool sf_time_call(Node *node, SfTimeCall *call);
+extern bool sf_time_call(Node *node, SfCall *call);
 
 /* The layout of the server, as an argument. */
 extern Expr *sf_layout_constant(void);
@@ -84,7 +84,7 @@ typedef struct SfPass
 	 * Whether conditions on the time of a column are rewritten; asked once
 	 * for each call.
 	 */
-	bool		(*applies) (struct SfPass *pass, const SfTimeCall *call);
+	bool		(*applies) (struct SfPass *pass, const SfCall *call);
 
 	/*
 	 * The planner's state, if the planner has begun, and the relation that
@@ -106,14 +106,14 @@ typedef struct SfPass
 /* A comparison of the time of an ID with an instant. */
 typedef struct SfComparison
 {
-	SfTimeCall	call;
+	SfCall		call;
 	Oid			id_type;		/* bigint or sno */
 	StrategyNumber strategy;	/* with the call on the left side */
 	Node	   *instant;		/* a timestamptz; not a constant null */
 } SfComparison;
 
 /* Whether an expression is the time of an ID whose conditions the pass rewrites. */
-extern bool sf_match_call(SfPass *pass, Node *node, SfTimeCall *call);
+extern bool sf_match_call(SfPass *pass, Node *node, SfCall *call);
 
 /*
  * Whether an operator is a comparison, which the pass rewrites, of the time of an ID with
@@ -139,7 +139,7 @@ extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *com
  * time is the first.  So a page begins where the previous one ended.  If so, the comparison is
  * that of the ID with the second constant, by the operator of the second columns.
  */
-extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfTimeCall *call);
+extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call);
 
 /* The comparison of an ID with a bound, by the operator of a strategy. */
 extern Expr *sf_compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound);
@@ -178,7 +178,7 @@ extern void sf_rewrite_sort(SfPass *pass);
  * Whether the planner can use the time of an ID, from an attribute of a relation, as it is written,
  * so that conditions on it are left unchanged (exempt.c).
  */
-extern bool sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfTimeCall *call);
+extern bool sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call);
 
 /* Install the planner hook (early.c). */
 extern void sf_early_init(void);

@@ -42,7 +42,7 @@
 #include "pushdown/pushdown.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
-#include "state/shared.h"
+#include "issue/shared.h"
 
 static Const *
 bound_constant(const SfComparison *comparison, TimestampTz instant)
@@ -178,7 +178,7 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 static Expr *
 replace_null_test(SfPass *pass, NullTest *test)
 {
-	SfTimeCall	call;
+	SfCall		call;
 	NullTest   *result;
 
 	if (test->argisrow || !sf_match_call(pass, (Node *) test->arg, &call))
@@ -194,7 +194,7 @@ replace_null_test(SfPass *pass, NullTest *test)
 static Expr *
 replace_row(SfPass *pass, RowCompareExpr *row)
 {
-	SfTimeCall	call;
+	SfCall		call;
 	OpExpr	   *result;
 
 	if (!sf_match_row(pass, row, &call))

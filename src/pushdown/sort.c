@@ -53,7 +53,7 @@ has_default_order(const SortGroupClause *key, Oid type, bool *descending)
 
 /* Whether a key is the time of an ID that the pass replaces. */
 static bool
-sorts_by_time(SfPass *pass, SortGroupClause *key, List *targets, SfTimeCall *call,
+sorts_by_time(SfPass *pass, SortGroupClause *key, List *targets, SfCall *call,
 			  bool *descending)
 {
 	Node	   *expression = (Node *) get_sortgroupclause_tle(key, targets)->expr;
@@ -65,7 +65,7 @@ sorts_by_time(SfPass *pass, SortGroupClause *key, List *targets, SfTimeCall *cal
 
 /* Whether a key is the ID of a call, in a direction. */
 static bool
-sorts_by_id(SortGroupClause *key, List *targets, const SfTimeCall *call, bool descending)
+sorts_by_id(SortGroupClause *key, List *targets, const SfCall *call, bool descending)
 {
 	TargetEntry *target = get_sortgroupclause_tle(key, targets);
 	bool		id_descending;
@@ -77,7 +77,7 @@ sorts_by_id(SortGroupClause *key, List *targets, const SfTimeCall *call, bool de
 
 /* The target that is the ID of a call; it is added if there is none. */
 static TargetEntry *
-target_of_id(SfPass *pass, const SfTimeCall *call)
+target_of_id(SfPass *pass, const SfCall *call)
 {
 	PlannerInfo *root = pass->root;
 	TargetEntry *target;
@@ -114,7 +114,7 @@ release_target(SortGroupClause *key, List *targets)
 
 /* Replace a key that is the time by one that is the ID. */
 static void
-sort_by_id(SfPass *pass, ListCell *cell, const SfTimeCall *call, bool descending)
+sort_by_id(SfPass *pass, ListCell *cell, const SfCall *call, bool descending)
 {
 	SortGroupClause *by_time = lfirst(cell);
 	SortGroupClause *key = makeNode(SortGroupClause);
@@ -142,7 +142,7 @@ rewrite_key(SfPass *pass, int place)
 	ListCell   *cell = list_nth_cell(query->sortClause, place);
 	ListCell   *next = lnext(query->sortClause, cell);
 	SortGroupClause *key = lfirst(cell);
-	SfTimeCall	call;
+	SfCall		call;
 	bool		descending;
 
 	if (!sorts_by_time(pass, key, targets, &call, &descending))

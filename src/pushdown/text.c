@@ -69,7 +69,7 @@ strategy_of(Oid operator, Oid collation)
  * the user may not call it.
  */
 static Expr *
-id_of_text(SfPass *pass, const SfTimeCall *call, Expr *text, Oid collation)
+id_of_text(SfPass *pass, const SfCall *call, Expr *text, Oid collation)
 {
 	Oid			type = TEXTOID;
 	Oid			function = sf_sibling(call->function, "snowflake_base32_id",
@@ -123,9 +123,9 @@ replace_range(const SfComparison *comparison, Const *constant)
 
 /* The ID whose text is compared with that of another ID; NULL if it is not worth comparing IDs. */
 static Expr *
-other_id(SfPass *pass, const SfTimeCall *call, Node *text)
+other_id(SfPass *pass, const SfCall *call, Node *text)
 {
-	SfTimeCall	other;
+	SfCall		other;
 	RangeTblEntry *entry;
 
 	if (pass->root == NULL || !sf_time_call(text, &other) || other.function != call->function ||

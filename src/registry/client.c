@@ -170,15 +170,15 @@ keep_failure(const SfConnection *connection, const PGresult *result, int columns
 	const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
 
 	if (primary && PQstatus(connection->libpq) == CONNECTION_OK)
-		sf_answer_fail(answer, SF_REGISTRY_REFUSED, detail ? "%s: %s" : "%s", primary, detail);
+		sf_answer_fail(answer, SF_LEASE_REFUSED, detail ? "%s: %s" : "%s", primary, detail);
 	else if (PQerrorMessage(connection->libpq)[0])
-		sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE, "%s", PQerrorMessage(connection->libpq));
+		sf_answer_fail(answer, SF_LEASE_UNREACHABLE, "%s", PQerrorMessage(connection->libpq));
 	else if (result)
-		sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
+		sf_answer_fail(answer, SF_LEASE_UNREACHABLE,
 					   "the registry sent an invalid answer: %d rows and %d columns instead of one row and %d columns",
 					   PQntuples(result), PQnfields(result), columns);
 	else
-		sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE, "%s",
+		sf_answer_fail(answer, SF_LEASE_UNREACHABLE, "%s",
 					   sf_connection_no_answer(connection));
 }
 
@@ -209,7 +209,7 @@ read_number(const PGresult *row, int column, int64 least, int64 greatest, int64 
 	*number = (int64) strtoll(text, &end, 10);
 	if (errno == 0 && end != text && *end == '\0' && *number >= least && *number <= greatest)
 		return true;
-	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE,
+	sf_answer_fail(answer, SF_LEASE_UNREACHABLE,
 				   "the registry sent an invalid answer: column %d is \"%.40s\", and not a number from %lld to %lld",
 				   column + 1, text, (long long) least, (long long) greatest);
 	return false;
@@ -227,7 +227,7 @@ read_refusal(const PGresult *row, SfAnswer *answer)
 			return;
 		free_at = number + SF_UNIX_EPOCH;
 	}
-	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", PQgetvalue(row, 0, REFUSAL));
+	sf_answer_fail(answer, SF_LEASE_REFUSED, "%s", PQgetvalue(row, 0, REFUSAL));
 	answer->free_at = free_at;
 }
 
@@ -260,7 +260,7 @@ read_lease(const PGresult *row, const SfClaim *claim, bool renewal, SfAnswer *an
 			 read_number(row, LEASE_NUMBER, 1, PG_INT64_MAX, &number, answer) &&
 			 read_number(row, SKEW, -GREATEST_SKEW, GREATEST_SKEW, &answer->skew, answer))
 	{
-		answer->state = SF_REGISTRY_HELD;
+		answer->state = SF_LEASE_HELD;
 		answer->error[0] = '\0';
 		memset(&answer->lease, 0, sizeof(answer->lease));
 		answer->lease.machine_id = (uint32) machine_id;

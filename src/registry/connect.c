@@ -57,7 +57,7 @@ static Address last_address;
  * characters outside of ASCII are replaced.  It can contain the previous one.
  */
 void
-sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+sf_answer_fail(SfAnswer *answer, SfLeaseStatus state, const char *format,...)
 {
 	char		text[sizeof(answer->error)];
 	size_t		length;
@@ -175,7 +175,7 @@ add_reason(const SfConnection *connection, const char *format,...)
 	va_start(arguments, format);
 	vsnprintf(reason, sizeof(reason), format, arguments);
 	va_end(arguments);
-	sf_answer_fail(answer, SF_REGISTRY_UNREACHABLE, "%s%s%s", answer->error,
+	sf_answer_fail(answer, SF_LEASE_UNREACHABLE, "%s%s%s", answer->error,
 				   answer->error[0] ? "; " : "", reason);
 }
 
@@ -395,7 +395,7 @@ sf_connect(SfConnection *connection, SfAnswer *answer)
 	sf_connection_limit(connection, LEAVING_TIMEOUT);
 	connection->leaving = ShutdownRequestPending;
 	answer->error[0] = '\0';
-	answer->state = SF_REGISTRY_UNREACHABLE;
+	answer->state = SF_LEASE_UNREACHABLE;
 	if (connection->leaving)
 		return connect_address(connection, &last_address);
 	return connect_string(connection);

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "clocks.h"
-#include "state/lease.h"
+#include "registry/lease.h"
 
 /* A connection to the registry. */
 typedef struct SfConnection
@@ -48,7 +48,7 @@ extern const char *sf_connection_no_answer(const SfConnection *connection);
  * Keep the reason, as a format, for which an attempt leads to a state: refused if the registry said
  * so, and unreachable if it sent no answer or an invalid one.
  */
-extern void sf_answer_fail(SfAnswer *answer, SfRegistryState state, const char *format,...)
+extern void sf_answer_fail(SfAnswer *answer, SfLeaseStatus state, const char *format,...)
 			pg_attribute_printf(3, 4);
 
 #endif							/* SF_REGISTRY_CONNECT_H */

@@ -2,7 +2,7 @@
  * worker.c
  *	  The background worker that leases a machine ID for this server from a registry.
  *
- * The worker claims a lease (state/lease.c) when the server begins to accept writes, at its
+ * The worker claims a lease (registry/lease.c) when the server begins to accept writes, at its
  * start or promotion.  It renews the lease before half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
@@ -11,7 +11,7 @@
  * the lease.
  *
  * The worker is one loop that waits until the next attempt is due.  The calls of the registry are
- * in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions never
+ * in client.c and connect.c, and the state that they change is in registry/lease.c.  Sessions never
  * connect to the registry: a session that reaches the end of the lease, or fails, wakes the worker.
  * The times of attempts are random, so that servers do not ask in lock-step (core/attempt.h).
  *
@@ -22,7 +22,7 @@
  * snowflake.machine_id, which its primary is likely to hold, and cannot record the identity of the
  * registry: in these cases it claims when it is promoted.
  *
- * A lease is held under a token (state/postmaster_memory.c).  The token belongs to one run of
+ * A lease is held under a token (registry/postmaster_memory.c).  The token belongs to one run of
  * the postmaster and to one lease.  A claim under a token that holds a lease returns that
  * lease again.  So the worker repeats a claim whose answer was lost, and a worker that starts after
  * a crash does not need the state of the previous one.  Another run, of this data directory or of a
@@ -44,15 +44,15 @@
 
 #include "compat.h"
 #include "core/attempt.h"
-#include "state/change.h"
-#include "state/postmaster_memory.h"
-#include "generator/error.h"
-#include "generator/generator.h"
+#include "issue/change.h"
+#include "registry/postmaster_memory.h"
+#include "issue/error.h"
+#include "issue/generator.h"
 #include "registry/worker.h"
 #include "registry/client.h"
 #include "settings.h"
-#include "state/durable.h"
-#include "state/shared.h"
+#include "issue/durable.h"
+#include "issue/shared.h"
 #include "clocks.h"
 #include "wait_event.h"
 
@@ -128,8 +128,8 @@ waits_for_promotion(SfShared *shared)
 	if (!in_recovery)
 		return false;
 	promoted = !RecoveryInProgress();
-	if (promoted && sf_lease_state(&shared->registry).lease.number == 0)
-		sf_lease_request(&shared->registry, SF_REQUEST_NOW);
+	if (promoted && sf_lease_state(&shared->lease).lease.number == 0)
+		sf_lease_request(&shared->lease, SF_REQUEST_NOW);
 	in_recovery = !promoted;
 	return in_recovery && wanted_machine_id(shared) != SF_MACHINE_ID_UNSET;
 }
@@ -143,7 +143,7 @@ waits_for_promotion(SfShared *shared)
 static int64
 time_to_attempt(SfShared *shared)
 {
-	SfRegistry	registry = sf_lease_state(&shared->registry);
+	SfLeaseState registry = sf_lease_state(&shared->lease);
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
 	int64		ahead = Min(sf_max_ahead, half / 2);
 	int64		elapsed = sf_time_since(last_attempt) / 1000;
@@ -181,10 +181,10 @@ static void
 log_not_granted(const SfLease *lease, const SfAnswer *answer)
 {
 	ereport(LOG,
-			answer->state == SF_REGISTRY_REFUSED ?
+			answer->state == SF_LEASE_REFUSED ?
 			errmsg("could not lease a machine ID from the registry") :
 			errmsg("could not reach the registry of machine IDs"),
-			answer->state == SF_REGISTRY_REFUSED ?
+			answer->state == SF_LEASE_REFUSED ?
 			errdetail("The reason is: %s", answer->error) :
 			errdetail("The error was: %s", answer->error),
 			lease->number == 0 ?
@@ -198,7 +198,7 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
  * the one that was held, it differs from it at most in its end.
  */
 static void
-take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfRegistryState before)
+take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfLeaseStatus before)
 {
 	bool		renewed = held->number != 0 && held->machine_id == lease->machine_id &&
 	held->from == lease->from;
@@ -216,7 +216,7 @@ take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfRegist
 					   lease->machine_id, timestamptz_to_str(lease->from)),
 				errdetail("The lease ends at %s, and is renewed until the server stops.",
 						  timestamptz_to_str(lease->until)));
-	else if (before != SF_REGISTRY_HELD)
+	else if (before != SF_LEASE_HELD)
 		ereport(LOG,
 				errmsg("the registry has renewed the lease of machine ID %u", lease->machine_id));
 }
@@ -230,7 +230,7 @@ give_up_lease(SfShared *shared)
 {
 	TimestampTz end = SF_UNIX_EPOCH;
 
-	sf_lease_forget(&shared->registry);
+	sf_lease_forget(&shared->lease);
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
 		TimestampTz used_until = sf_change_close(&shared->generators[i]);
@@ -243,9 +243,9 @@ give_up_lease(SfShared *shared)
 static void
 apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 {
-	SfRegistryState before = sf_lease_record(&shared->registry, answer);
+	SfLeaseStatus before = sf_lease_record(&shared->lease, answer);
 
-	if (answer->state == SF_REGISTRY_HELD)
+	if (answer->state == SF_LEASE_HELD)
 	{
 		take_lease(shared, held, &answer->lease, before);
 		last_delay = 0;
@@ -268,7 +268,7 @@ recover(MemoryContext context, SfAnswer *answer)
 	MemoryContextSwitchTo(context);
 	data = CopyErrorData();
 	FlushErrorState();
-	sf_answer_fail(answer, SF_REGISTRY_REFUSED, "%s", data->message);
+	sf_answer_fail(answer, SF_LEASE_REFUSED, "%s", data->message);
 	FreeErrorData(data);
 }
 
@@ -320,12 +320,12 @@ is_own_registry(SfConnection *connection, SfAnswer *answer)
 		return record_registry(identity, answer);
 	if (recorded == 0)
 	{
-		sf_answer_fail(answer, SF_REGISTRY_REFUSED,
+		sf_answer_fail(answer, SF_LEASE_REFUSED,
 					   "the primary of this standby has not recorded its registry yet");
 		return false;
 	}
 	answer->other_identity = identity;
-	sf_answer_fail(answer, SF_REGISTRY_REFUSED,
+	sf_answer_fail(answer, SF_LEASE_REFUSED,
 				   "the registry has identity %lld, and is not the one that this server leases from, which has identity %lld",
 				   (long long) identity, (long long) recorded);
 	return false;
@@ -350,7 +350,7 @@ ask_registry(const SfClaim *claim, SfAnswer *answer)
 	{
 		if (claim->held.number != 0)
 			sf_registry_renew(&connection, claim);
-		if ((claim->held.number == 0 || answer->state == SF_REGISTRY_REFUSED) &&
+		if ((claim->held.number == 0 || answer->state == SF_LEASE_REFUSED) &&
 			!ShutdownRequestPending)
 			sf_registry_claim(&connection, claim);
 	}
@@ -371,14 +371,14 @@ attempt_lease(SfShared *shared)
 		.wanted = wanted_machine_id(shared),
 		.seconds = wanted_seconds(shared),
 		.holder = holder,
-		.held = sf_lease_state(&shared->registry).lease,
+		.held = sf_lease_state(&shared->lease).lease,
 	};
 
-	sf_lease_request_taken(&shared->registry);
+	sf_lease_request_taken(&shared->lease);
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
 						 claim.wanted, DEBUG1))
-		sf_answer_fail(&answer, SF_REGISTRY_REFUSED,
+		sf_answer_fail(&answer, SF_LEASE_REFUSED,
 					   "\"snowflake.machine_id\" or \"snowflake.sequence_range\" of this server does not fit its layout");
 	else
 		ask_registry(&claim, &answer);
@@ -415,7 +415,7 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 static void
 release_lease(SfShared *shared)
 {
-	int64		number = sf_lease_state(&shared->registry).lease.number;
+	int64		number = sf_lease_state(&shared->lease).lease.number;
 	pg_uuid_t	token = sf_postmaster_token();
 	TimestampTz used_until = give_up_lease(shared);
 	SfAnswer	answer;
@@ -432,9 +432,9 @@ release_lease(SfShared *shared)
 static void
 set_worker(SfShared *shared, Latch *latch)
 {
-	sf_lock_acquire(&shared->registry.lock);
-	shared->registry.worker = latch;
-	sf_lock_release(&shared->registry.lock);
+	sf_lock_acquire(&shared->lease.lock);
+	shared->lease.worker = latch;
+	sf_lock_release(&shared->lease.lock);
 }
 
 static void
@@ -482,14 +482,14 @@ snowflake_registry_worker_main(Datum argument)
 	describe_holder();
 	before_shmem_exit(unset_worker, (Datum) 0);
 	set_worker(shared, MyLatch);
-	sf_lease_request(&shared->registry, SF_REQUEST_NOW);
+	sf_lease_request(&shared->lease, SF_REQUEST_NOW);
 	while (!ShutdownRequestPending)
 	{
 		if (ConfigReloadPending)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			sf_lease_request(&shared->registry, SF_REQUEST_NOW);
+			sf_lease_request(&shared->lease, SF_REQUEST_NOW);
 		}
 		if (!waits_for_promotion(shared) && time_to_attempt(shared) <= 0)
 			attempt_lease(shared);

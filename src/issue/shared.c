@@ -21,10 +21,10 @@
 #include "core/hot.h"
 #include "core/sno.h"
 #include "settings.h"
-#include "state/durable.h"
-#include "state/horizon.h"
-#include "state/postmaster_memory.h"
-#include "state/shared.h"
+#include "issue/durable.h"
+#include "horizon/horizon.h"
+#include "registry/postmaster_memory.h"
+#include "issue/shared.h"
 
 static SfShared *shared = NULL;
 
@@ -48,7 +48,7 @@ horizon_of(SfShared *memory)
 static void
 restore_shared(SfShared *new)
 {
-	const SfLease *lease = &new->registry.lease;
+	const SfLease *lease = &new->lease.lease;
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
@@ -86,7 +86,7 @@ make_shared(SfShared *new)
 	sf_generator_init(&new->generators[SF_GENERATOR_SNO], SF_GENERATOR_SNO, &sf_sno_layout, "sno",
 					  sf_settings_sno_sequence_range, leased);
 	sf_durable_init(new->durable);
-	sf_lease_init(&new->registry);
+	sf_lease_init(&new->lease);
 	sf_horizon_init(horizon_of(new));
 	sf_shared_set_max_ahead(new, sf_max_ahead);
 	restore_shared(new);
@@ -129,7 +129,7 @@ sf_shared_init(void)
 }
 
 bool
-sf_shared_publishes(void)
+sf_shared_is_mine(void)
 {
 	return shared && !IsUnderPostmaster;
 }

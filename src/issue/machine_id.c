@@ -8,15 +8,15 @@
  * number, and only a restart changes it.
  *
  * If a registry grants leases to this server, the registry worker writes the numbers
- * (state/change.c), and the configured number is the one that it requests.
+ * (issue/change.c), and the configured number is the one that it requests.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 
 #include "core/hot.h"
-#include "state/postmaster_memory.h"
-#include "generator/generator.h"
+#include "registry/postmaster_memory.h"
+#include "issue/generator.h"
 #include "settings.h"
 
 int
@@ -52,9 +52,9 @@ report_unset(const SfGenerator *generator)
 }
 
 /*
- * Fix a number that is not pinned yet.  The first session decides: the memory that survives a crash
- * of a process (state/postmaster_memory.c) keeps its number, and if the swap fails, it returns this
- * number.
+ * Fix a number that is not pinned yet.  The first session decides: the memory that survives a
+ * crash of a process (registry/postmaster_memory.c) keeps its number, and if the swap fails, it
+ * returns this number.
  */
 static uint32
 pin(SfGenerator *generator, uint32 configured)

@@ -2,7 +2,7 @@
  * change.c
  *	  Changes of a generator while sessions take batches from it.
  *
- * A session takes a batch without a lock (generator/generator.c).  Cursors, reservations and
+ * A session takes a batch without a lock (issue/generator.c).  Cursors, reservations and
  * durable ends only move forward, so a session that has read old values of these repeats no
  * position: its swap of the cursor fails if the cursor has moved, and a batch below an old end is
  * below the new one too.  So a change that only moves forward needs no more than a new generation,
@@ -20,10 +20,10 @@
  *
  * A session reads the generation, which has to be even, executes a read barrier, reads machine ID,
  * cursor and reserved_until, swaps the cursor, executes a read barrier, and reads the generation
- * again.  It keeps the batch only if the generation is the same.  Suppose it is.  By the barriers of
- * step 3 and after the first reading, the session has read nothing that is older than the end of
- * the change before.  If it had read or swapped anything that the change after it has written in
- * step 2, it would have read the generation of step 1 at last.  So all of its values are those
+ * again.  It keeps the batch only if the generation is the same.  Suppose it is.  By the barriers
+ * of step 3 and after the first reading, the session has read nothing that is older than the end
+ * of the change before.  If it had read or swapped anything that the change after it has written
+ * in step 2, it would have read the generation of step 1 at last.  So all of its values are those
  * between two changes.
  *
  * Each cursor leaves its tick in a close, and in a change of the machine ID.  A session that holds
@@ -42,10 +42,10 @@
 #include "access/xlog.h"
 
 #include "core/batch.h"
-#include "state/change.h"
-#include "state/durable.h"
-#include "state/postmaster_memory.h"
-#include "state/reservation.h"
+#include "issue/change.h"
+#include "issue/durable.h"
+#include "registry/postmaster_memory.h"
+#include "issue/reservation.h"
 
 /*
  * The floor
@@ -114,8 +114,8 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, bool *layout_recorded
 		return SF_FLOOR_OTHER_LAYOUT;
 	if (!raise_lines(generator, instant, position))
 		return SF_FLOOR_KEPT;
+	pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, position));
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
-	pg_atomic_write_u64(&generator->floor_set, (uint64) sf_generator_time(generator, position));
 	return SF_FLOOR_RAISED;
 }
 

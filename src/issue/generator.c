@@ -10,7 +10,7 @@
  *
  * The IDs of a session increase, because its batches do: each batch starts at or above the cursor,
  * and so above all earlier batches, and in a later tick if the machine ID has changed
- * (state/change.c).  IDs of type sno increase within a line (core/line.h).
+ * (issue/change.c).  IDs of type sno increase within a line (core/line.h).
  *
  * A batch ends with its transaction.  So the IDs of a transaction are above all IDs that this
  * server had issued, in any session, when the transaction took its first one, and a client whose
@@ -22,7 +22,7 @@
  * that point, the next call in the transaction uses the batch.  The rest of a batch is lost when
  * its tick has passed or its transaction ends.
  *
- * state/change.c explains what a session may rely on while the generator changes.
+ * issue/change.c explains what a session may rely on while the generator changes.
  */
 #include "postgres.h"
 
@@ -36,14 +36,14 @@
 
 #include "core/demand.h"
 #include "core/hot.h"
-#include "generator/error.h"
-#include "generator/generator.h"
-#include "generator/wait.h"
+#include "issue/error.h"
+#include "issue/generator.h"
+#include "issue/wait.h"
 #include "settings.h"
-#include "state/change.h"
-#include "state/horizon.h"
-#include "state/reservation.h"
-#include "state/shared.h"
+#include "issue/change.h"
+#include "horizon/horizon.h"
+#include "issue/reservation.h"
+#include "issue/shared.h"
 
 /* The batch that this session holds of a generator. */
 typedef struct HeldBatch
@@ -450,7 +450,8 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 					extend_or_wait(generator, &wait, &state, now);
 				break;
 			case SF_BATCH_EXHAUSTED:
-				if (sf_clock_choose_line(generator, state.line, state.cursor, &other) == SF_LINE_KEEP)
+				if (sf_clock_choose_line(generator, state.line, state.cursor,
+										 &other) == SF_LINE_KEEP)
 					report_exhausted(generator);
 				wait_or_switch(shared, generator, &wait, &state, &batch);
 				break;

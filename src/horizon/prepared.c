@@ -37,7 +37,7 @@
 #include "storage/procarray.h"
 
 #include "compat.h"
-#include "state/prepared.h"
+#include "horizon/prepared.h"
 
 /* In the fourth field of the tag; SQL functions use 1 and 2. */
 #define LOCK_CLASS	0x5346

@@ -42,7 +42,7 @@
 #include "compat.h"
 #include "core/line.h"
 #include "core/reserved_time.h"
-#include "state/lock.h"
+#include "issue/lock.h"
 
 typedef enum SfGeneratorKind
 {
@@ -136,8 +136,8 @@ typedef struct SfGenerator
 
 	/*
 	 * The lowest bit is the active line, from which sessions take batches. It
-	 * is increased by compare-and-swap (generator/clock.c).  A session that
-	 * still uses the other line repeats no ID.  Always 0 for bigint.
+	 * is increased by compare-and-swap (issue/clock.c).  A session that still
+	 * uses the other line repeats no ID.  Always 0 for bigint.
 	 */
 	pg_atomic_uint32 switches;
 
@@ -171,16 +171,16 @@ typedef struct SfGenerator
 	pg_atomic_uint32 moved_back;
 
 	/*
-	 * The time of the position at which the generator was opened or to which
-	 * its floor was set last, an SfInstant; for the view only.
+	 * The time of the position at which the generator was opened, or to which
+	 * its floor was set since, an SfInstant; for the view only.
 	 */
-	pg_atomic_uint64 floor;
+	pg_atomic_uint64 began;
 
 	/*
 	 * The floor that an administrator has set last in this run, an SfInstant,
 	 * or 0; for messages only.
 	 */
-	pg_atomic_uint64 floor_set;
+	pg_atomic_uint64 floor;
 
 	char		layout_text[SF_LAYOUT_TEXT_SIZE];
 
@@ -192,14 +192,14 @@ typedef struct SfGenerator
 	 */
 
 	/*
-	 * The latest reading of the wall clock (generator/clock.c), a
-	 * TimestampTz, or SF_CLOCK_NOT_SEEN.
+	 * The latest reading of the wall clock (issue/clock.c), a TimestampTz, or
+	 * SF_CLOCK_NOT_SEEN.
 	 */
 	pg_atomic_uint64 latest_clock;
 
 	/*
-	 * The second that is examined for an overflow (generator/wait.c): its
-	 * first tick, and how many of its ticks are used up.
+	 * The second that is examined for an overflow (issue/wait.c): its first
+	 * tick, and how many of its ticks are used up.
 	 */
 	pg_atomic_uint64 overflow_begin;
 	pg_atomic_uint64 overflow_ticks;
@@ -227,8 +227,8 @@ typedef struct SfGenerator
 
 	/*
 	 * The time until which sessions that have not waited leave free positions
-	 * to sessions that have (generator/wait.c), a TimestampTz.  Read with
-	 * each batch, like the cursor.
+	 * to sessions that have (issue/wait.c), a TimestampTz.  Read with each
+	 * batch, like the cursor.
 	 */
 	pg_atomic_uint64 yield_until;
 

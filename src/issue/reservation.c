@@ -35,10 +35,10 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
-#include "state/durable.h"
-#include "state/horizon.h"
-#include "state/postmaster_memory.h"
-#include "state/reservation.h"
+#include "issue/durable.h"
+#include "horizon/horizon.h"
+#include "registry/postmaster_memory.h"
+#include "issue/reservation.h"
 
 /*
  * Step 1.  The reading of the clock may be old by now, but it was checked: a new one could be
@@ -66,7 +66,7 @@ write_extension(SfGenerator *generator, int line, uint64 seen, TimestampTz now)
 
 /* Step 3.  The record of the extension is on disk.  The lock is held. */
 static void
-publish_extension(SfGenerator *generator)
+confirm_extension(SfGenerator *generator)
 {
 	SfPendingExtension *pending = &generator->pending;
 	pg_atomic_uint64 *reserved_until = &generator->reserved_until[pending->line];
@@ -92,7 +92,7 @@ flush_extension(SfGenerator *generator)
 		XLogFlush(pending->lsn);
 		pending->taken = sf_time_since(pending->since);
 	}
-	publish_extension(generator);
+	confirm_extension(generator);
 }
 
 /*
@@ -195,9 +195,9 @@ sf_opening_position(SfGenerator *generator, int line)
 }
 
 /*
- * Write the durable end of a line again, because a checkpoint can have saved one whose record of WAL
- * was lost in a crash, and standbys do not have it.  If the lease begins later than the durable
- * end, write an end above the cursor; readers rely on this (horizon.c).
+ * Write the durable end of a line again, because a checkpoint can have saved one whose record of
+ * WAL was lost in a crash, and standbys do not have it.  If the lease begins later than the
+ * durable end, write an end above the cursor; readers rely on this (horizon.c).
  */
 static XLogRecPtr
 write_opening(SfGenerator *generator, int line, uint64 position)
@@ -238,7 +238,7 @@ open_locked(SfGenerator *generator)
 	if (generator->kind == SF_GENERATOR_BIGINT)
 		sf_horizon_opened(generator, positions[0]);
 	pg_atomic_write_u32(&generator->switches, (uint32) line);
-	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, positions[line]));
+	pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, positions[line]));
 	for (int i = 0; i < sf_generator_lines(generator); i++)
 	{
 		pg_atomic_write_u64(&generator->reserved_until[i], Min(positions[i], lease_end));
@@ -252,7 +252,7 @@ open_locked(SfGenerator *generator)
 static void
 log_opened(SfGenerator *generator, uint32 machine_id)
 {
-	TimestampTz floor = (TimestampTz) pg_atomic_read_u64(&generator->floor);
+	TimestampTz floor = (TimestampTz) pg_atomic_read_u64(&generator->began);
 
 	if (machine_id == SF_MACHINE_ID_NOT_PINNED && generator->layout.machine_bits > 0)
 		return;

@@ -5,7 +5,7 @@
 #ifndef SF_RESERVATION_H
 #define SF_RESERVATION_H
 
-#include "state/durable.h"
+#include "issue/durable.h"
 
 /*
  * Open the generator, if that has not been done in this run of the server: from now on the cursor
@@ -36,8 +36,8 @@ extern void sf_reservation_extend_early(SfGenerator *generator, int line, uint64
 										TimestampTz now);
 
 /*
- * How far a line that was not used since a start can be ahead of the clock, in microseconds, although
- * the clock has not stepped back: a crash leaves an unused reservation.
+ * How far a line that was not used since a start can be ahead of the clock, in microseconds,
+ * although the clock has not stepped back: a crash leaves an unused reservation.
  */
 extern int64 sf_reservation_tolerated(SfGenerator *generator);
 

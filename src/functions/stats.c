@@ -20,11 +20,11 @@
 #include "utils/tuplestore.h"
 
 #include "functions/arguments.h"
-#include "generator/generator.h"
+#include "issue/generator.h"
 #include "settings.h"
-#include "state/durable.h"
-#include "state/horizon.h"
-#include "state/shared.h"
+#include "issue/durable.h"
+#include "horizon/horizon.h"
+#include "issue/shared.h"
 
 PG_FUNCTION_INFO_V1(pg_stat_snowflake);
 PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);
@@ -131,14 +131,14 @@ add_position(Row *row, SfGenerator *generator)
 
 	add_if(row, opened, sf_interval(Max(ahead, 0)));
 	add_if(row, known, TimestampTzGetDatum(end));
-	add_if(row, opened, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->floor)));
+	add_if(row, opened, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->began)));
 }
 
 /* The lease of this server and the state of the registry; NULL if no registry is set. */
 static void
 add_lease(Row *row, SfShared *shared, const SfGenerator *generator)
 {
-	SfRegistry	registry = sf_lease_state(&shared->registry);
+	SfLeaseState registry = sf_lease_state(&shared->lease);
 	bool		granted = registry.lease.number != 0;
 
 	add_if(row, granted, TimestampTzGetDatum(registry.lease.from));

@@ -9,9 +9,9 @@
 
 #include "port/atomics.h"
 
-#include "state/durable.h"
-#include "state/generator_state.h"
-#include "state/lease.h"
+#include "issue/durable.h"
+#include "issue/generator_state.h"
+#include "registry/lease.h"
 
 typedef struct SfShared
 {
@@ -34,7 +34,7 @@ typedef struct SfShared
 	/* A copy of the durable numbers (durable.c). */
 	pg_atomic_uint64 durable[SF_DURABLE_COUNT];
 
-	SfRegistry	registry;
+	SfLeaseState lease;
 	SfGenerator generators[SF_GENERATOR_COUNT];
 } SfShared;
 
@@ -50,8 +50,8 @@ extern SfShared *sf_shared(void);
  */
 extern SfShared *sf_shared_required(void);
 
-/* Whether this process publishes its settings: it is the postmaster. */
-extern bool sf_shared_publishes(void);
+/* Whether the settings of this process apply to all: it is the postmaster. */
+extern bool sf_shared_is_mine(void);
 
 /* Allow IDs to be max_ahead ms ahead of the clock from now on. */
 extern void sf_shared_set_max_ahead(SfShared *shared, int max_ahead);

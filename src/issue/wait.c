@@ -49,8 +49,9 @@
 #include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
-#include "generator/error.h"
-#include "generator/wait.h"
+#include "issue/error.h"
+#include "registry/error.h"
+#include "issue/wait.h"
 #include "wait_event.h"
 
 #define TIMER_SLACK		50		/* us */
@@ -80,7 +81,7 @@ max_wait_text(void)
 static TimestampTz
 future_floor(SfGenerator *generator)
 {
-	TimestampTz floor = (TimestampTz) pg_atomic_read_u64(&generator->floor_set);
+	TimestampTz floor = (TimestampTz) pg_atomic_read_u64(&generator->floor);
 
 	return floor > GetCurrentTimestamp() + sf_generator_max_ahead(generator) ? floor : 0;
 }
@@ -314,8 +315,8 @@ sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
 		sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_MOVED_BACK);
 	begin_and_count(generator, wait);
-	if (!sf_lease_hurry(&shared->registry) || left(wait) <= 0)
-		sf_lease_report_none(&shared->registry, sf_generator_name(generator));
+	if (!sf_lease_hurry(&shared->lease) || left(wait) <= 0)
+		sf_lease_report_none(&shared->lease, sf_generator_name(generator));
 	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_LEASE);
 	CHECK_FOR_INTERRUPTS();
 }

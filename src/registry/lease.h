@@ -12,23 +12,23 @@
 #include "utils/timestamp.h"
 
 #include "clocks.h"
-#include "state/postmaster_memory.h"
+#include "registry/postmaster_memory.h"
 
-typedef enum SfRegistryState
+typedef enum SfLeaseStatus
 {
-	SF_REGISTRY_CLAIMING,		/* no attempt has ended yet */
-	SF_REGISTRY_HELD,			/* the last attempt was granted */
-	SF_REGISTRY_REFUSED,		/* the last attempt was refused */
-	SF_REGISTRY_UNREACHABLE,	/* the last attempt did not reach the registry */
-	SF_REGISTRY_RELEASED,		/* the server is being stopped */
-	SF_REGISTRY_EXPIRED,		/* the last attempt was granted, and the lease
+	SF_LEASE_CLAIMING,			/* no attempt has ended yet */
+	SF_LEASE_HELD,				/* the last attempt was granted */
+	SF_LEASE_REFUSED,			/* the last attempt was refused */
+	SF_LEASE_UNREACHABLE,		/* the last attempt did not reach the registry */
+	SF_LEASE_RELEASED,			/* the server is being stopped */
+	SF_LEASE_EXPIRED,			/* the last attempt was granted, and the lease
 								 * has ended since; not stored */
-} SfRegistryState;
+} SfLeaseStatus;
 
 /* The result of an attempt. */
 typedef struct SfAnswer
 {
-	SfRegistryState state;		/* held, refused, or unreachable */
+	SfLeaseStatus state;		/* held, refused, or unreachable */
 	SfLease		lease;			/* if held */
 	int64		skew;			/* us that this server's clock is ahead of the
 								 * registry's; if held */
@@ -49,11 +49,11 @@ typedef enum SfLeaseRequest
 } SfLeaseRequest;
 
 /* In shared memory; the lock protects all of it. */
-typedef struct SfRegistry
+typedef struct SfLeaseState
 {
 	SfLock		lock;
 	SfLease		lease;
-	SfRegistryState state;
+	SfLeaseStatus state;
 	TimestampTz since;			/* of the current state */
 	bool		skew_known;
 	int64		skew;			/* of the last attempt that was granted */
@@ -62,41 +62,41 @@ typedef struct SfRegistry
 	int64		other_identity;
 	SfLeaseRequest request;		/* for the next attempt */
 	Latch	   *worker;			/* NULL if the worker does not run */
-} SfRegistry;
+} SfLeaseState;
 
 /* Make the state, in new memory, with the lease from before the crash of a process, if any. */
-extern void sf_lease_init(SfRegistry *registry);
+extern void sf_lease_init(SfLeaseState *registry);
 
 /* A copy of the state as it is now. */
-extern SfRegistry sf_lease_state(SfRegistry *registry);
+extern SfLeaseState sf_lease_state(SfLeaseState *registry);
 
 /* The name of a state in the view. */
-extern const char *sf_lease_state_name(SfRegistryState state);
+extern const char *sf_lease_state_name(SfLeaseStatus state);
 
 /*
  * For the registry worker alone: record the result of an attempt.  Returns the previous state.  The
  * caller passes a lease to the generators.
  */
-extern SfRegistryState sf_lease_record(SfRegistry *registry, const SfAnswer *answer);
+extern SfLeaseStatus sf_lease_record(SfLeaseState *registry, const SfAnswer *answer);
 
 /*
  * For the registry worker alone: there is no lease any more; the next lease will have another
  * token.  The caller then closes the generators.
  */
-extern void sf_lease_forget(SfRegistry *registry);
+extern void sf_lease_forget(SfLeaseState *registry);
 
 /*
  * sf_lease_request requests an attempt and wakes the registry worker, which calls
  * sf_lease_request_taken when an attempt begins.
  */
-extern void sf_lease_request(SfRegistry *registry, SfLeaseRequest request);
-extern void sf_lease_request_taken(SfRegistry *registry);
+extern void sf_lease_request(SfLeaseState *registry, SfLeaseRequest request);
+extern void sf_lease_request_taken(SfLeaseState *registry);
 
 /*
  * Wake the registry worker, for a session that waits for a lease; the worker lets some time pass
  * between attempts that fail.  Returns false if waiting is of no use: the last attempt has failed,
  * or the server is being stopped.
  */
-extern bool sf_lease_hurry(SfRegistry *registry);
+extern bool sf_lease_hurry(SfLeaseState *registry);
 
 #endif							/* SF_LEASE_H */

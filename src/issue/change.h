@@ -5,8 +5,8 @@
 #ifndef SF_CHANGE_H
 #define SF_CHANGE_H
 
-#include "state/generator_state.h"
-#include "state/reservation.h"
+#include "issue/generator_state.h"
+#include "issue/reservation.h"
 
 typedef enum SfFloorChange
 {

@@ -20,12 +20,12 @@
  * be accepted.
  *
  * Steps back are harmless, since batches start at the cursor, but callers may have to wait, or use
- * the other line of type sno (core/line.h).  Steps are counted and logged.  Shared memory keeps the latest
- * reading, within LATEST_GRAIN.  A reading below it need not be a step back: the session may have
- * taken its reading before the latest one, and not have run since.  So a session reads the clock
- * again after it has read the latest reading, and replaces the latest reading by a swap.  If the
- * second reading is below the latest one too, the clock has stepped back in between, and of all
- * sessions that notice this, only one succeeds with the swap.
+ * the other line of type sno (core/line.h).  Steps are counted and logged.  Shared memory keeps
+ * the latest reading, within LATEST_GRAIN.  A reading below it need not be a step back: the
+ * session may have taken its reading before the latest one, and not have run since.  So a session
+ * reads the clock again after it has read the latest reading, and replaces the latest reading by a
+ * swap.  If the second reading is below the latest one too, the clock has stepped back in between,
+ * and of all sessions that notice this, only one succeeds with the swap.
  */
 #include "postgres.h"
 
@@ -34,9 +34,9 @@
 #include "clocks.h"
 #include "core/hot.h"
 #include "core/instant.h"
-#include "generator/generator.h"
-#include "state/reservation.h"
-#include "state/shared.h"
+#include "issue/generator.h"
+#include "issue/reservation.h"
+#include "issue/shared.h"
 
 /* The least increase of the difference that is written to shared memory. */
 #define WORTH_KEEPING	10000	/* us */
@@ -149,8 +149,8 @@ sf_clock_check(SfGenerator *generator, TimestampTz now)
 
 /*
  * The clock is read here, after the cursor: a reading from before other sessions moved the cursor
- * would look like a step back.  If nothing above the cursor is reserved, the line was not used since
- * it was opened or raised, and can be ahead by what was reserved before a crash.
+ * would look like a step back.  If nothing above the cursor is reserved, the line was not used
+ * since it was opened or raised, and can be ahead by what was reserved before a crash.
  */
 SfLineChoice
 sf_clock_choose_line(SfGenerator *generator, int line, uint64 cursor, TimestampTz *other)

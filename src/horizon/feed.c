@@ -27,10 +27,10 @@
 #include "utils/rel.h"
 
 #include "functions/arguments.h"
-#include "generator/generator.h"
-#include "generator/error.h"
-#include "state/horizon.h"
-#include "state/shared.h"
+#include "issue/generator.h"
+#include "issue/error.h"
+#include "horizon/horizon.h"
+#include "issue/shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_horizon);
 PG_FUNCTION_INFO_V1(snowflake_feed_guard);

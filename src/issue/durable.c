@@ -25,10 +25,10 @@
  *
  * PostgreSQL reads and writes a number under ReplicationOriginLock, which cannot be interrupted,
  * and its writer can wait for the disk.  So shared memory has a copy of the numbers, and a process
- * that reads one does not wait behind a disk.  The first process that reads or writes a number after
- * recovery reads all of them, so before that no process of ours can hold the lock during a write.
- * Afterwards only this file changes the numbers: a process that writes one changes the copy next.
- * During recovery, when replay changes the numbers, the copy is not used.
+ * that reads one does not wait behind a disk.  The first process that reads or writes a number
+ * after recovery reads all of them, so before that no process of ours can hold the lock during a
+ * write.  Afterwards only this file changes the numbers: a process that writes one changes the
+ * copy next.  During recovery, when replay changes the numbers, the copy is not used.
  */
 #include "postgres.h"
 
@@ -36,7 +36,7 @@
 #include "replication/origin.h"
 
 #include "compat.h"
-#include "state/durable.h"
+#include "issue/durable.h"
 
 StaticAssertDecl(SF_DURABLE_REGISTRY == DoNotReplicateId - 1, "the last number of an origin");
 StaticAssertDecl(SF_DURABLE_REGISTRY - SF_DURABLE_FIRST == SF_DURABLE_COUNT - 1, "their count");

@@ -12,7 +12,7 @@
 
 #include "access/xlogdefs.h"
 
-#include "state/generator_state.h"
+#include "issue/generator_state.h"
 
 /* The numbers; their values are those of the origins.  A number that was never written is 0. */
 typedef enum SfDurable
@@ -53,8 +53,8 @@ extern void sf_durable_set(SfDurable number, uint64 value);
 extern void sf_durable_take_slots(void);
 
 /*
- * The end of the reservation of a line: the instant up to which IDs may have been issued in it, also
- * before the generator is opened
+ * The end of the reservation of a line: the instant up to which IDs may have been issued in it,
+ * also before the generator is opened
  */
 
 /* Read the end.  Returns false if it was never written, or was lost. */
@@ -69,7 +69,7 @@ extern uint64 sf_durable_position(const SfGenerator *generator, int line);
  */
 extern XLogRecPtr sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end);
 
-/* Write an earlier end, and return when it is on disk.  The lock is held.  Raises the same errors. */
+/* Write an earlier end, and return when it is on disk, on the same terms. */
 extern void sf_durable_lower_end(SfGenerator *generator, int line, SfInstant end);
 
 /* Write the end of a server that has issued nothing, unless it has one already. */

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "state/generator_state.h"
+#include "issue/generator_state.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
 #define ON_OTHER_LINES(one, other) \
@@ -39,8 +39,8 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u32(&generator->moved_back, 0);
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
 	pg_atomic_init_u32(&generator->max_ahead, 0);
+	pg_atomic_init_u64(&generator->began, 0);
 	pg_atomic_init_u64(&generator->floor, 0);
-	pg_atomic_init_u64(&generator->floor_set, 0);
 	pg_atomic_init_u64(&generator->overflow_begin, 0);
 	pg_atomic_init_u64(&generator->overflow_ticks, 0);
 	pg_atomic_init_u64(&generator->regression_logged, 0);

@@ -62,15 +62,16 @@
  * a PANIC too.  Interrupts are held from before E1 to after E4.
  *
  * A slot holds the ID alone.  The database of the session is that of the PGPROC with the same
- * number; a session clears its slot before it leaves its PGPROC.  If a reader finds the database of
- * the previous session of a PGPROC, it has read that after R3, and so before W2 of the next session:
- * as above, an ID of that session is not below the horizon.
+ * number; a session clears its slot before it leaves its PGPROC.  If a reader finds the database
+ * of the previous session of a PGPROC, it has read that after R3, and so before W2 of the next
+ * session: as above, an ID of that session is not below the horizon.
  *
  * A reader needs the machine ID that belongs to the cursor, as sessions do (change.c).  It reads
- * the generation before and after cursor, machine ID and reserved_until.  If a change is in progress
- * or the generation has changed, the machine ID may be of another state than the cursor.  In that
- * case, and if the cursor is above reserved_until, the reader uses the start of a tick, which is
- * valid for all machine IDs: the tick of the cursor or of reserved_until, whichever is lower.
+ * the generation before and after cursor, machine ID and reserved_until.  If a change is in
+ * progress or the generation has changed, the machine ID may be of another state than the cursor.
+ * In that case, and if the cursor is above reserved_until, the reader uses the start of a tick,
+ * which is valid for all machine IDs: the tick of the cursor or of reserved_until, whichever is
+ * lower.
  *
  * No horizon is above reserved_until.  This position is on disk, and after a crash the generator
  * starts again above it.  A crash ends all transactions except the prepared ones (prepared.c).  So
@@ -103,9 +104,9 @@
 #include "compat.h"
 #include "core/batch.h"
 #include "core/hot.h"
-#include "state/horizon.h"
-#include "state/lock.h"
-#include "state/prepared.h"
+#include "horizon/horizon.h"
+#include "issue/lock.h"
+#include "horizon/prepared.h"
 
 /*
  * The slot of a backend, on a cache line of its own.  Only the backend writes it.  first is an

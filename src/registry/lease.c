@@ -9,20 +9,20 @@
  *
  * The registry worker (registry/worker.c) asks the registry and writes the answer here, before it
  * changes the generators.  Sessions read the state to explain why no ID can be issued
- * (generator/error.c), and the view shows it.  For an ID, sessions need only the machine ID
+ * (issue/error.c), and the view shows it.  For an ID, sessions need only the machine ID
  * and the bounds, which the generators contain.
  */
 #include "postgres.h"
 
 #include "utils/timestamp.h"
 
-#include "state/lease.h"
+#include "registry/lease.h"
 
 void
-sf_lease_init(SfRegistry *registry)
+sf_lease_init(SfLeaseState *registry)
 {
 	sf_lock_init(&registry->lock, SF_WAIT_LEASE);
-	registry->state = SF_REGISTRY_CLAIMING;
+	registry->state = SF_LEASE_CLAIMING;
 	registry->since = GetCurrentTimestamp();
 	registry->lease = sf_postmaster_lease();
 }
@@ -31,39 +31,39 @@ sf_lease_init(SfRegistry *registry)
  * The worker does not note that the lease has ended: an attempt that hangs, as in the resolver, can
  * last longer than the lease.
  */
-SfRegistry
-sf_lease_state(SfRegistry *registry)
+SfLeaseState
+sf_lease_state(SfLeaseState *registry)
 {
-	SfRegistry	copy;
+	SfLeaseState copy;
 
 	sf_lock_acquire(&registry->lock);
 	copy = *registry;
 	sf_lock_release(&registry->lock);
-	if (copy.state == SF_REGISTRY_HELD && copy.lease.until <= GetCurrentTimestamp())
-		copy.state = SF_REGISTRY_EXPIRED;
+	if (copy.state == SF_LEASE_HELD && copy.lease.until <= GetCurrentTimestamp())
+		copy.state = SF_LEASE_EXPIRED;
 	return copy;
 }
 
 const char *
-sf_lease_state_name(SfRegistryState state)
+sf_lease_state_name(SfLeaseStatus state)
 {
 	static const char *const names[] = {
-		[SF_REGISTRY_CLAIMING] = "claiming",
-		[SF_REGISTRY_HELD] = "held",
-		[SF_REGISTRY_REFUSED] = "refused",
-		[SF_REGISTRY_UNREACHABLE] = "unreachable",
-		[SF_REGISTRY_RELEASED] = "released",
-		[SF_REGISTRY_EXPIRED] = "expired",
+		[SF_LEASE_CLAIMING] = "claiming",
+		[SF_LEASE_HELD] = "held",
+		[SF_LEASE_REFUSED] = "refused",
+		[SF_LEASE_UNREACHABLE] = "unreachable",
+		[SF_LEASE_RELEASED] = "released",
+		[SF_LEASE_EXPIRED] = "expired",
 	};
 
 	return names[state];
 }
 
 /* The lock is held.  Returns the previous state. */
-static SfRegistryState
-set_state(SfRegistry *registry, SfRegistryState state, const char *error)
+static SfLeaseStatus
+set_state(SfLeaseState *registry, SfLeaseStatus state, const char *error)
 {
-	SfRegistryState before = registry->state;
+	SfLeaseStatus before = registry->state;
 
 	if (before != state)
 		registry->since = GetCurrentTimestamp();
@@ -76,15 +76,15 @@ set_state(SfRegistry *registry, SfRegistryState state, const char *error)
  * The lease is kept in the postmaster's memory before it applies: if all processes are restarted in
  * between, it applies after the restart.
  */
-SfRegistryState
-sf_lease_record(SfRegistry *registry, const SfAnswer *answer)
+SfLeaseStatus
+sf_lease_record(SfLeaseState *registry, const SfAnswer *answer)
 {
-	SfRegistryState before;
+	SfLeaseStatus before;
 
-	if (answer->state == SF_REGISTRY_HELD)
+	if (answer->state == SF_LEASE_HELD)
 		sf_postmaster_keep_lease(&answer->lease);
 	sf_lock_acquire(&registry->lock);
-	if (answer->state == SF_REGISTRY_HELD)
+	if (answer->state == SF_LEASE_HELD)
 	{
 		registry->lease = answer->lease;
 		registry->skew_known = true;
@@ -98,20 +98,20 @@ sf_lease_record(SfRegistry *registry, const SfAnswer *answer)
 }
 
 void
-sf_lease_forget(SfRegistry *registry)
+sf_lease_forget(SfLeaseState *registry)
 {
 	static const SfLease none = {0};
 
 	sf_postmaster_forget_lease();
 	sf_lock_acquire(&registry->lock);
 	registry->lease = none;
-	set_state(registry, SF_REGISTRY_RELEASED, "");
+	set_state(registry, SF_LEASE_RELEASED, "");
 	sf_lock_release(&registry->lock);
 }
 
 /* Sessions that fail repeatedly wake the worker only once. */
 void
-sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
+sf_lease_request(SfLeaseState *registry, SfLeaseRequest request)
 {
 	sf_lock_acquire(&registry->lock);
 	if (registry->request < request)
@@ -124,7 +124,7 @@ sf_lease_request(SfRegistry *registry, SfLeaseRequest request)
 }
 
 void
-sf_lease_request_taken(SfRegistry *registry)
+sf_lease_request_taken(SfLeaseState *registry)
 {
 	sf_lock_acquire(&registry->lock);
 	registry->request = SF_REQUEST_NONE;
@@ -132,12 +132,12 @@ sf_lease_request_taken(SfRegistry *registry)
 }
 
 bool
-sf_lease_hurry(SfRegistry *registry)
+sf_lease_hurry(SfLeaseState *registry)
 {
-	SfRegistry	state = sf_lease_state(registry);
+	SfLeaseState state = sf_lease_state(registry);
 
-	if (state.state != SF_REGISTRY_CLAIMING && state.state != SF_REGISTRY_HELD &&
-		state.state != SF_REGISTRY_EXPIRED)
+	if (state.state != SF_LEASE_CLAIMING && state.state != SF_LEASE_HELD &&
+		state.state != SF_LEASE_EXPIRED)
 		return false;
 	if (state.worker)
 		SetLatch(state.worker);

@@ -7,7 +7,7 @@
 #include "storage/ipc.h"
 #include "utils/resowner.h"
 
-#include "state/lock.h"
+#include "issue/lock.h"
 
 /* The longest sleep without a look at the lock. */
 #define LONGEST_SLEEP	INT64CONST(100000)	/* us */

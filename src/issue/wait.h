@@ -9,7 +9,7 @@
 
 #include "utils/timestamp.h"
 
-#include "state/shared.h"
+#include "issue/shared.h"
 
 /* The wait of one ID; all zero before it begins. */
 typedef struct SfWait

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "core/sno.h"
-#include "state/shared.h"
+#include "issue/shared.h"
 
 /*
  * The next ID of this session, greater than all its previous ones and different from all others of
@@ -48,7 +48,7 @@ extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
 
 /*
  * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction
- * (state/horizon.c).  Returns false, and the horizon, if a horizon above the ID was returned
+ * (horizon/horizon.c).  Returns false, and the horizon, if a horizon above the ID was returned
  * already, or may have been before the server was started.  Waits and raises errors as
  * sf_await_open does, and raises an error in a parallel worker.
  */

@@ -1,13 +1,12 @@
 /*
  * error.h
- *	  Errors of calls that need an ID from a generator that cannot be opened, or that has no lease.
+ *	  Errors of calls that need an ID from a generator that cannot be opened.
  */
 #ifndef SF_ERROR_H
 #define SF_ERROR_H
 
 #include "compat.h"
-#include "state/lease.h"
-#include "state/reservation.h"
+#include "issue/reservation.h"
 
 /*
  * Raise object_not_in_prerequisite_state, with the reason for which the generator of a kind, with a
@@ -20,11 +19,5 @@ pg_noreturn extern void sf_report_not_opened(SfGeneratorKind kind, const SfLayou
 /* The names of the functions that set the floor and move the generator back, for hints. */
 extern const char *sf_floor_function(SfGeneratorKind kind);
 extern const char *sf_back_function(SfGeneratorKind kind);
-
-/*
- * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
- * registry was not reached, another attempt is requested as well.
- */
-pg_noreturn extern void sf_lease_report_none(SfRegistry *registry, const char *name);
 
 #endif							/* SF_ERROR_H */

@@ -1,0 +1,113 @@
+/*
+ * error.c
+ *	  Errors of calls that need an ID from a generator that cannot be opened.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "issue/error.h"
+#include "issue/durable.h"
+#include "issue/shared.h"
+
+/*
+ * Without slots, PostgreSQL does not load the progress of origins.  It is there again when there
+ * are slots.
+ */
+static void
+report_no_slots(SfGeneratorKind kind)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			errmsg("could not read the durable state of %s IDs", sf_generator_kind_name(kind)),
+			errdetail("It is kept as the progress of replication origins, which is not loaded, because \"%s\" is 0.",
+					  SF_MAX_ORIGINS_NAME),
+			errhint("Set \"%s\" to at least %d, and restart the server.",
+					SF_MAX_ORIGINS_NAME, SF_DURABLE_COUNT));
+}
+
+const char *
+sf_floor_function(SfGeneratorKind kind)
+{
+	return kind == SF_GENERATOR_SNO ? "sno_set_floor" : "snowflake_set_floor";
+}
+
+const char *
+sf_back_function(SfGeneratorKind kind)
+{
+	return kind == SF_GENERATOR_SNO ? "sno_move_back" : "snowflake_move_back";
+}
+
+static void
+report_lost(SfGeneratorKind kind)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the durable state of %s IDs is missing", sf_generator_kind_name(kind)),
+			errdetail("The server cannot determine which IDs it has issued.  pg_upgrade and pg_dumpall do not preserve this state."),
+			errhint("Use %s() with a time after the newest existing ID, or with now() if the clock is after that ID.  With an earlier time, IDs are issued twice.",
+					sf_floor_function(kind)));
+}
+
+static void
+report_invalid(void)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the recorded layout of Snowflake IDs is invalid"),
+			errdetail("The numbers in which the server records the layout are not those of a layout."),
+			errhint("Set \"snowflake.layout\" to the layout of the existing IDs, and use snowflake_accept_layout()."));
+}
+
+static void
+report_moved_back(SfGeneratorKind kind)
+{
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the generator of %s IDs was moved back", sf_generator_kind_name(kind)),
+			errdetail("It issues no IDs until the server is restarted."),
+			errhint("Restart the server."));
+}
+
+static void
+report_other_layout(const SfLayout *layout)
+{
+	SfLayout	recorded;
+	char		recorded_text[SF_LAYOUT_TEXT_SIZE] = "";
+	char		text[SF_LAYOUT_TEXT_SIZE];
+
+	if (sf_durable_layout_read(&recorded) == SF_OPENING_DONE)
+		sf_layout_format(&recorded, recorded_text);
+	sf_layout_format(layout, text);
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("\"snowflake.layout\" does not match the layout of this cluster"),
+			errdetail("Snowflake IDs are issued in the layout \"%s\", but the setting is \"%s\".",
+					  recorded_text, text),
+			errhint("Change \"snowflake.layout\" back, or use snowflake_accept_layout().  IDs of the two layouts can be equal, and do not sort by time."));
+}
+
+void
+sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout, SfOpening reason)
+{
+	if (sf_max_origins() == 0)
+		report_no_slots(kind);
+	switch (reason)
+	{
+		case SF_OPENING_LOST:
+			report_lost(kind);
+			break;
+		case SF_OPENING_INVALID:
+			report_invalid();
+			break;
+		case SF_OPENING_OTHER_LAYOUT:
+			report_other_layout(layout);
+			break;
+		case SF_OPENING_MOVED_BACK:
+			report_moved_back(kind);
+			break;
+		case SF_OPENING_DONE:
+		case SF_OPENING_BUSY:
+			break;
+	}
+	elog(ERROR, "unexpected result of opening a generator: %d", (int) reason);
+}
