@@ -181,7 +181,7 @@ sf_horizon_init(void *memory)
 	Horizon    *new = memory;
 
 	memset(new, 0, sf_horizon_size());
-	sf_lock_init(&new->lock, SF_WAIT_HORIZON);
+	sf_lock_init(&new->lock, SF_LOCK_HORIZON, SF_WAIT_HORIZON);
 	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
 	new->returned.bound = PG_INT64_MIN;
 	for (int i = 0; i < MaxBackends; i++)

@@ -136,7 +136,6 @@ register_callbacks(void)
 		return;
 	RegisterXactCallback(prepare_transaction, NULL);
 	RegisterResourceReleaseCallback(end_transaction, NULL);
-	sf_lock_register_callbacks();
 	registered = true;
 }
 

@@ -31,7 +31,8 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >=
 		sizeof(generator->layout_text))
 		sf_layout_format(layout, generator->layout_text);
-	sf_lock_init(&generator->lock, SF_WAIT_RESERVATION);
+	sf_lock_init(&generator->lock, kind == SF_GENERATOR_SNO ? SF_LOCK_SNO : SF_LOCK_BIGINT,
+				 SF_WAIT_RESERVATION);
 	generator->leased = leased;
 	pg_atomic_init_u32(&generator->machine_id, SF_MACHINE_ID_NOT_PINNED);
 	pg_atomic_init_u32(&generator->generation, SF_GENERATION_UNOPENED);

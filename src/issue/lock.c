@@ -4,86 +4,37 @@
  */
 #include "postgres.h"
 
-#include "storage/ipc.h"
-#include "utils/resowner.h"
+#include "miscadmin.h"
 
 #include "issue/lock.h"
 
-/* The longest sleep without a look at the lock. */
+/* The longest sleep without a look at the lock: an abort releases it without a signal to others. */
 #define LONGEST_SLEEP	INT64CONST(100000)	/* us */
 
-/* The locks that this process holds. */
-static SfLock *held[2];
-static int	held_count = 0;
+void
+sf_lock_request(void)
+{
+	RequestNamedLWLockTranche("snowflake", SF_LOCK_COUNT);
+}
 
 void
-sf_lock_init(SfLock *lock, SfWaitEvent event)
+sf_lock_init(SfLock *lock, SfLockNumber number, SfWaitEvent event)
 {
-	pg_atomic_init_u32(&lock->holder, 0);
+	lock->lock = &GetNamedLWLockTranche("snowflake")[number].lock;
 	ConditionVariableInit(&lock->released);
+	pg_atomic_init_u32(&lock->holder, 0);
 	lock->event = event;
-}
-
-static void
-let_go(SfLock *lock)
-{
-	Assert(sf_lock_is_mine(lock));
-	pg_atomic_exchange_u32(&lock->holder, 0);
-	ConditionVariableBroadcast(&lock->released);
-}
-
-static void
-release_all(void)
-{
-	while (held_count > 0)
-		let_go(held[--held_count]);
-}
-
-/*
- * The resources of a transaction, a subtransaction or a portal are released.  If a lock is still
- * held, that is because of an error, which has allowed interrupts again.
- */
-static void
-release_after_error(ResourceReleasePhase phase, bool commit, bool top_level, void *argument)
-{
-	release_all();
-}
-
-/* The process exits outside of a transaction, because of an error in a callback. */
-static void
-release_at_exit(int code, Datum argument)
-{
-	release_all();
-}
-
-void
-sf_lock_register_callbacks(void)
-{
-	static bool registered = false;
-
-	if (registered)
-		return;
-	RegisterResourceReleaseCallback(release_after_error, NULL);
-	before_shmem_exit(release_at_exit, (Datum) 0);
-	registered = true;
 }
 
 bool
 sf_lock_try(SfLock *lock)
 {
-	uint32		holder = 0;
-
-	Assert(!sf_lock_is_mine(lock));
-	Assert(held_count < (int) lengthof(held));
-	sf_lock_register_callbacks();
-	HOLD_INTERRUPTS();
-	if (pg_atomic_compare_exchange_u32(&lock->holder, &holder, (uint32) MyProcPid))
-	{
-		held[held_count++] = lock;
-		return true;
-	}
-	RESUME_INTERRUPTS();
-	return false;
+	for (int i = 0; i < SF_LOCK_COUNT; i++)
+		Assert(!LWLockHeldByMe(&GetNamedLWLockTranche("snowflake")[i].lock));
+	if (!LWLockConditionalAcquire(lock->lock, LW_EXCLUSIVE))
+		return false;
+	pg_atomic_write_u32(&lock->holder, (uint32) MyProcPid);
+	return true;
 }
 
 void
@@ -96,10 +47,9 @@ sf_lock_acquire(SfLock *lock)
 void
 sf_lock_release(SfLock *lock)
 {
-	Assert(held_count > 0 && held[held_count - 1] == lock);
-	held_count--;
-	let_go(lock);
-	RESUME_INTERRUPTS();
+	pg_atomic_write_u32(&lock->holder, 0);
+	LWLockRelease(lock->lock);
+	ConditionVariableBroadcast(&lock->released);
 }
 
 /*
@@ -112,7 +62,9 @@ sf_lock_await(SfLock *lock, int64 time)
 	long		ms = (long) Max(Min(time, LONGEST_SLEEP) / 1000, 1);
 
 	ConditionVariablePrepareToSleep(&lock->released);
-	if (sf_lock_holder(lock) != 0)
+	if (sf_lock_try(lock))
+		sf_lock_release(lock);
+	else
 		(void) ConditionVariableTimedSleep(&lock->released, ms, sf_wait_event(lock->event));
 	ConditionVariableCancelSleep();
 	CHECK_FOR_INTERRUPTS();

@@ -2,50 +2,57 @@
  * lock.h
  *	  An exclusive lock that a process may hold while it writes to disk.
  *
- * A process that waits for an LWLock cannot be interrupted.  So an LWLock must not be held for
- * long: if its holder waits for a slow disk, or is stopped by a signal, no timeout and no
- * cancellation reaches the others.  Here the others wait on a condition variable, with interrupts.
+ * A process that waits for an LWLock cannot be interrupted.  So nothing must wait for an LWLock
+ * whose holder waits for a slow disk, or is stopped by a signal: no timeout and no cancellation
+ * would reach it.  Here an LWLock is only taken if it is free, and a process that finds it taken
+ * waits on a condition variable, with interrupts.
  *
- * The holder is the process whose PID is in the lock.  It serves no interrupts while it holds the
- * lock, also if it waits for a second one: nothing is written to disk under that.  As with an
- * LWLock, the end of its transaction or subtransaction by an error, or its exit, releases the lock:
- * code that can raise an error runs within a transaction, or while the process exits.  The crash of
- * a process is followed by new shared memory.
+ * The holder serves no interrupts.  PostgreSQL releases the LWLock when a transaction or
+ * subtransaction is aborted and when the process exits.  A process holds one of these locks at a
+ * time, so no order of locks exists.
  */
 #ifndef SF_LOCK_H
 #define SF_LOCK_H
 
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/condition_variable.h"
+#include "storage/lwlock.h"
 
 #include "wait_event.h"
 
+/* The LWLocks of the extension. */
+typedef enum SfLockNumber
+{
+	SF_LOCK_BIGINT,
+	SF_LOCK_SNO,
+	SF_LOCK_HORIZON,
+	SF_LOCK_LEASE,
+} SfLockNumber;
+
+#define SF_LOCK_COUNT	(SF_LOCK_LEASE + 1)
+
 typedef struct SfLock
 {
-	pg_atomic_uint32 holder;	/* PID; 0 for none */
+	LWLock	   *lock;
 	ConditionVariable released;
+	pg_atomic_uint32 holder;	/* PID, for messages; 0 for none */
 	SfWaitEvent event;			/* of processes that wait for it */
 } SfLock;
 
+/* Request the LWLocks, when shared memory is requested. */
+extern void sf_lock_request(void);
+
 /* Make a lock, in new memory. */
-extern void sf_lock_init(SfLock *lock, SfWaitEvent event);
+extern void sf_lock_init(SfLock *lock, SfLockNumber number, SfWaitEvent event);
 
-/*
- * Register the release of locks at an error and at the exit of the process.  A callback for the
- * exit that takes a lock itself is registered after this.
- */
-extern void sf_lock_register_callbacks(void);
-
-/* Take the lock if it is free.  A process can hold two locks at a time. */
+/* Take the lock if it is free. */
 extern bool sf_lock_try(SfLock *lock);
 
 /* Take the lock, after a wait if it is not free.  Interrupts are served during the wait. */
 extern void sf_lock_acquire(SfLock *lock);
 
-/* Release the lock that was taken last. */
 extern void sf_lock_release(SfLock *lock);
 
 /*
@@ -54,7 +61,7 @@ extern void sf_lock_release(SfLock *lock);
  */
 extern void sf_lock_await(SfLock *lock, int64 time);
 
-/* The PID of the holder; 0 if the lock is free. */
+/* The PID of the holder; 0 if there is none. */
 static inline int
 sf_lock_holder(SfLock *lock)
 {
@@ -65,7 +72,7 @@ sf_lock_holder(SfLock *lock)
 static inline bool
 sf_lock_is_mine(SfLock *lock)
 {
-	return sf_lock_holder(lock) == MyProcPid;
+	return LWLockHeldByMe(lock->lock);
 }
 
 #endif							/* SF_LOCK_H */

@@ -98,6 +98,7 @@ request_shared(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(shared_size());
+	sf_lock_request();
 }
 
 static void

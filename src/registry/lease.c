@@ -21,7 +21,7 @@
 void
 sf_lease_init(SfLeaseState *registry)
 {
-	sf_lock_init(&registry->lock, SF_WAIT_LEASE);
+	sf_lock_init(&registry->lock, SF_LOCK_LEASE, SF_WAIT_LEASE);
 	registry->state = SF_LEASE_CLAIMING;
 	registry->since = GetCurrentTimestamp();
 	registry->lease = sf_postmaster_lease();
