@@ -6,8 +6,7 @@
  * are left of a batch are lost when its transaction ends, and when its tick has passed.  A batch is
  * as large as these limits allow:
  *
- * - Up to the number of IDs that a transaction is expected to use, those that are still missing
- *   from it.  If a transaction uses fewer, the next one is expected to use as few; if it uses more,
+ * - At most as many IDs as the transaction is still expected to use.  If a transaction uses fewer, the next one is expected to use as few; if it uses more,
  *   the number rises by a sixteenth of the difference.  So transactions of one size lose nothing,
  *   and transactions of many sizes are expected to be among the small ones.
  * - Beyond it, an eighth of the IDs that the transaction has used so far.  So no more than an

@@ -15,7 +15,7 @@
 	 (offsetof(SfGenerator, one) + sizeof(((SfGenerator *) NULL)->one)) >= PG_CACHE_LINE_SIZE)
 
 StaticAssertDecl(ON_OTHER_LINES(layout_text, latest_clock), "read with each ID, and written often");
-StaticAssertDecl(ON_OTHER_LINES(reservation_logged, cursor), "written often, and with each batch");
+StaticAssertDecl(ON_OTHER_LINES(overflow_logged, cursor), "written often, and with each batch");
 StaticAssertDecl(ON_OTHER_LINES(yield_until, stats), "read with each batch, and written only");
 StaticAssertDecl(sizeof(SfGenerator) - offsetof(SfGenerator, pad_next) >= PG_CACHE_LINE_SIZE,
 				 "the other generator begins on another line than the counters");
@@ -46,7 +46,6 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u64(&generator->overflow_ticks, 0);
 	pg_atomic_init_u64(&generator->regression_logged, 0);
 	pg_atomic_init_u64(&generator->overflow_logged, 0);
-	pg_atomic_init_u64(&generator->reservation_logged, 0);
 	pg_atomic_init_u64(&generator->lease_start, 0);
 	pg_atomic_init_u64(&generator->lease_end, leased ? 0 : PG_UINT64_MAX);
 	pg_atomic_init_u64(&generator->yield_until, 0);

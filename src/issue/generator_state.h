@@ -212,7 +212,6 @@ typedef struct SfGenerator
 
 	SfLogLimit	regression_logged;
 	SfLogLimit	overflow_logged;
-	SfLogLimit	reservation_logged;
 
 	char		pad_cursor[PG_CACHE_LINE_SIZE];
 

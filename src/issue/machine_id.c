@@ -2,10 +2,10 @@
  * machine_id.c
  *	  The machine ID of this server.
  *
- * A reload reaches the sessions of a server one by one.  If two servers exchanged
- * their machine IDs by a reload, each would for a moment have sessions that still issue IDs with
- * the number that the other server already uses.  So the first use in a run of the server fixes the
- * number, and only a restart changes it.
+ * A reload reaches the sessions of a server one by one.  If an administrator swaps two machine IDs
+ * by reload, each server would for a moment have sessions that still issue IDs with the number
+ * that the other server already uses.  So the first use in a run of the server fixes the number,
+ * and only a restart changes it.
  *
  * If a registry grants leases to this server, the registry worker writes the numbers
  * (issue/change.c), and the configured number is the one that it requests.

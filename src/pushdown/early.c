@@ -12,8 +12,8 @@
  * Citus plans queries in a hook of its own, from the query as it was written, and refuses some
  * whose conditions have STABLE functions of columns.  If Citus is loaded, all conditions are
  * replaced here, and snowflake_between() becomes its two comparisons, as it does otherwise when the
- * planner inlines it.  Citus has to be the first library that is preloaded, so it is loaded before
- * this library.
+ * planner inlines it.  Citus has to be the first library that is preloaded, so its settings exist
+ * when this library loads.
  *
  * A column is followed through subqueries and common table expressions to its table, whose indexes
  * may prevent the replacement (exempt.c).

@@ -23,10 +23,10 @@
  * shared memory does not show whether it had issued IDs.
  *
  * Without a registry the machine ID is kept: its first use fixes it until the server is restarted,
- * and a restart of the processes after a crash does not count.  Otherwise, if two servers exchanged
- * their machine IDs and one of them had such a crash before it was restarted, both would use the
- * same machine ID.  Sessions fix the machine ID by compare-and-swap.  It is stored with its
- * complement, so that an overwritten number is recognized.
+ * and a restart of the processes after a crash does not count.  An administrator swaps two machine
+ * IDs by reload, before both servers are restarted: if one of them had such a crash in between,
+ * both would use the same machine ID.  Sessions fix the machine ID by compare-and-swap.  It is
+ * stored with its complement, so that an overwritten number is recognized.
  */
 #include "postgres.h"
 
