@@ -6,9 +6,10 @@
  * are left of a batch are lost when its transaction ends, and when its tick has passed.  A batch is
  * as large as these limits allow:
  *
- * - At most as many IDs as the transaction is still expected to use.  If a transaction uses fewer, the next one is expected to use as few; if it uses more,
- *   the number rises by a sixteenth of the difference.  So transactions of one size lose nothing,
- *   and transactions of many sizes are expected to be among the small ones.
+ * - At most as many IDs as the transaction is still expected to use.  If a transaction uses fewer
+ *   than expected, the next one is expected to use as few; if it uses more, the number rises by a
+ *   sixteenth of the difference.  So transactions of one size lose nothing, and transactions of
+ *   many sizes are expected to be among the small ones.
  * - Beyond it, an eighth of the IDs that the transaction has used so far.  So no more than an
  *   eighth is lost.
  * - The pace: what the session uses in a 64th of a tick.  So about a 128th of a tick is lost when
