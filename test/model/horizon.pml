@@ -483,19 +483,11 @@ take:
 			fi
 		}
 #endif
-#ifdef COMPOSED_LATE
-		atomic {
-			id = COMPOSE(start, machine_id);
-			publish();
-			id = 0
-		}
-#else
 		atomic {
 			id = COMPOSE(start, machine_id_seen);
 			publish();
 			id = 0
 		}
-#endif
 		atomic {
 #ifndef PUBLISHED_AFTER_SWAP
 			if
@@ -791,6 +783,7 @@ idle:
 		atomic {
 #else
 		atomic {
+			generation_seen = generation;
 			cursor_seen = cursor;
 			machine_id_seen = machine_id;
 			reserved_until_seen = reserved_until;
