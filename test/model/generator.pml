@@ -5,7 +5,8 @@
  * The promise: an ID that was issued is not issued again, in whatever order backends run, whatever
  * the clock shows, after a crash at any point, and after the promotion of a standby that has
  * received the commit of the transaction that holds the ID.  (A recovery to a point in time is the
- * same as a promotion.)
+ * same as a promotion.)  After snowflake_set_floor() has returned, no ID below the floor is issued.
+ * After snowflake_move_back() has returned, no ID is issued before the next start of the server.
  *
  * With LEASES, machine IDs come from a registry, and the promise is about IDs with their
  * machine ID.  In addition, each ID is within a lease of its machine ID that this server
@@ -28,29 +29,33 @@
  *   that of the last, or after it;
  * - values that only the holder of the lock changes, it reads and writes in one step;
  * - a loop of swaps is the one swap that succeeds;
- * - whether the generator is open is checked in the step of the next access: once
- *   it is, it stays open to the end of the server's run;
+ * - the active line is read in the step in which the generation is read: any other line would do,
+ *   as ANY_LINE shows;
  * - sf_next_id finds the batch to be of an old generation in the step in which
  *   take_batch reads the generation: if the two differ, the clock can be the reason
  *   why the batch is not used;
- * - if the generator is never changed, the generation number does not change either, and
+ * - if the generator is never changed, the generation does not change either once it is open, and
  *   the read of it after the swap is left out; an ID then counts as issued by the swap.
  *
- * The six changes of a generator are those of state/change.c: it moves forward, it moves
- * backward, it changes its phase, it gets another lease, it is closed, and a session that is
- * terminated returns the reservation.  Each of them
+ * The generation is a sequence lock.  It is 1 until the generator is opened.  Of an open generator, it
+ * is odd while a change is in progress, and even otherwise.  A session does not take a batch while it
+ * is odd, and keeps a batch only if the generation is the same before it reads anything else and
+ * after its swap.  There are three changes of an open generator (state/change.c):
  *
- *	1. writes the durable number and flushes WAL, if the change is to survive a crash,
- *	2. stops issuing: stop_issuing() sets reserved_until to 0,
- *	3. changes cursor, machine ID and bounds,
- *	4. resumes: resume_issuing() increments the generation, then sets reserved_until.
+ * - A new lease, under the lock: begin_change() makes the generation odd; machine ID, bounds, cursors
+ *   and reservations are changed; end_change() makes the generation even.
+ * - A close, in the same way.  No batch can be taken afterwards.  If an administrator moves the
+ *   generator back, the durable numbers are lowered after the change has ended, under the lock as
+ *   well, and apply at the next start.
+ * - A floor: the durable numbers are raised, and WAL is flushed; then reservations and cursors are
+ *   raised; then the generation increases by 2, so that sessions drop their batches.  Nothing is
+ *   stopped.
  *
- * The return of the reservation is the exception: it writes the number after step 3.
+ * A change of a generator that is not open leaves the generation at 1.
  *
- * A session that reads 0 takes no batch.  It requests a reservation, waits for the lock, which is
- * held until the change has ended, and compares reserved_until again: if that is another number by
- * then, the session starts over; otherwise it extends the reservation itself.  A write of the
- * number that fails precedes all other steps, and so is the same as a change that was not made.
+ * With LINES of 2 it is the generator of IDs of type sno.  Each line has a cursor, a reservation and
+ * a durable number, and the IDs of the two lines differ.  Sessions use the active line.  If the clock
+ * has stepped back, they switch to the other one.
  *
  * Simplifications compared with C, and the reasons for which nothing is lost by them:
  *
@@ -74,6 +79,11 @@
  * - A crash is one step, at any time.  It takes shared memory, and the batches of
  *   sessions.  Each backend notices in a step of its own, and none continues before
  *   all have.
+ * - An administrator who moves the generator back asserts that no ID at or after the new time was
+ *   issued.  So when the durable numbers are lowered, the promise ends for such IDs, and holds for
+ *   those below, and for all that are issued later.
+ * - A generator that is opened writes its durable number again, which only increases it.  This is
+ *   left out: nothing is issued before an extension has written a later one.
  *
  * With LEASES:
  *
@@ -82,9 +92,9 @@
  *   the last lease that this server had of the machine ID, or later.  Other servers and the
  *   registry are modeled in registry.pml.
  * - The lease that survives a restart of all processes (state/postmaster_memory.c) is set in
- *   the first step of a change, and forgotten in the step that closes the generator.  In
+ *   the first step of a change, and forgotten in the step that ends the close.  In
  *   between, a restart finds one or the other, which is a change before or after it.
- * - A release reaches the registry in the step that closes the generator.  Later, others
+ * - A release reaches the registry in the step that ends the close.  Later, others
  *   would have the rest of the lease later, and so more would be allowed here.
  * - A generator that is closed may be given a lease again, in the same run.
  * - With a promotion, the standby holds a lease of the other machine ID, which the server before
@@ -104,21 +114,24 @@
  * lost in an upgrade, and nothing is issued before an administrator has set a floor.  A floor that is
  * not above the watched ID ends the promise for this ID.
  *
- * With PHASES it is the generator of IDs of type sno (core/phase.h): cursor, batches and
- * IDs have the phase above the position.  The packed durable number is three
- * here, written in one step, and not rounded.
- *
  * Left out: a machine ID that is not leased, which does not change; accesses that a
  * processor reorders.  The model accesses memory in the order of the C code, which the barriers
  * there have to ensure; litmus/ checks that they do.
  *
- * Macros: the bounds below; PHASES, LEASES, SESSIONS and REACH, see there; any other introduces one
- * mistake, for which spin has to find an ID that breaks the promise.  test/model/run shows with
- * which macros it is run.
+ * Macros: the bounds below; LEASES, SESSIONS and REACH, see there.  READ_BACKWARD lets a session read
+ * machine ID, cursor and reserved_until in the opposite order.  ANY_LINE lets it take a batch from
+ * either line at any time; SWITCH_PLAIN lets it switch without a comparison; CLOSE_KEEPS_CURSOR leaves
+ * the cursors of a closed generator as they are.  These are no mistakes here: no ID is issued twice.
+ * (The last one is a mistake on a processor that reorders accesses; see litmus/close.test.)  Any other
+ * macro introduces one mistake, for which spin has to find an ID that breaks the promise.
+ * test/model/run shows with which macros it is run.
  */
 
 #ifndef BACKENDS
 #define BACKENDS	2
+#endif
+#ifndef LINES
+#define LINES		1			/* 1 or 2 */
 #endif
 #ifndef TICKS
 #define TICKS		3			/* 3 to 5 */
@@ -132,17 +145,17 @@
 #ifndef PROMOTIONS
 #define PROMOTIONS	0
 #endif
-#ifndef MOVES
-#define MOVES		0			/* calls of snowflake_set_floor */
+#ifndef FLOORS
+#define FLOORS		0			/* calls of snowflake_set_floor */
+#endif
+#ifndef BACKS
+#define BACKS		0			/* calls of snowflake_move_back */
 #endif
 #ifndef CREATORS
-#define CREATORS	0			/* sessions that run CREATE EXTENSION: 0, 1 or 2 */
+#define CREATORS	0			/* sessions that run CREATE EXTENSION: 0, 1 or 2; one line */
 #endif
 #ifndef LOSSES
 #define LOSSES		0			/* times that the durable number is lost; with CREATORS */
-#endif
-#ifndef RETURNS
-#define RETURNS		0			/* sessions that are terminated */
 #endif
 #ifndef CHANGES_OF_LEASE
 #define CHANGES_OF_LEASE	1		/* also renewals and releases */
@@ -157,63 +170,71 @@
 #define SEQUENCES	2			/* positions of a tick */
 #endif
 
-/* The phase bit of a cursor, and above it the machine ID of a batch. */
-#ifdef PHASES
-#define OTHER_PHASE		16
-#define PHASE(cursor)	((cursor) / OTHER_PHASE % 2)
-#else
-#define OTHER_PHASE		0
-#define PHASE(cursor)	0
-#endif
-#ifdef LEASES
+/* An ID has its line above the position, and above that its machine ID. */
+#define OTHER_LINE		16
 #define OTHER_MACHINE	32
+#define PART(id)		((id) % 16)
 #define MACHINE(id)		((id) / OTHER_MACHINE)
-#endif
-#if defined(PHASES) || defined(LEASES)
-#define PART(cursor)	((cursor) % 16)
-#else
-#define PART(cursor)	(cursor)
-#endif
-
-/* core/batch.h: sf_position_next_tick; and state/change.c: whole_tick. */
-#ifdef LEAVE_TICK_NOT_AT_START
-#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor) + SEQUENCES - 1))
-#else
-#define NEXT_TICK(cursor)	POSITION(TICK(PART(cursor)) + 1)
-#endif
-#define ROUNDED_UP(cursor)	TICK(PART(cursor) + SEQUENCES - 1)
 
 #define POSITION(tick)	((tick) * SEQUENCES)
 #define TICK(position)	((position) / SEQUENCES)
 #define MAX(a, b)		((a) > (b) -> (a) : (b))
 #define MIN(a, b)		((a) < (b) -> (a) : (b))
 
+/* core/batch.h: sf_position_next_tick */
+#define NEXT_TICK(position)	POSITION(TICK(position) + 1)
+
+#if FLOORS > 0 || BACKS > 0 || defined(LEASES)
+#define CHANGES
+#endif
+#if BACKS > 0 || defined(LEASES)
+#define CLOSES
+#endif
+
 /* Shared memory: SfShared. */
-byte cursor;
-byte reserved_until;
-bool opened;					/* cursor and reserved_until apply */
+byte cursor[LINES];
+byte reserved_until[LINES];
 byte pending;					/* pending.until; 0 for none */
 bool pending_flushed;			/* !XLogNeedsFlush(pending.lsn) */
-byte generation;
-#ifdef PHASES
-byte wall_safe;
-byte opened_at;					/* the cursor, when the generator was opened */
-#endif
+byte generation = 1;
 bool locked;
+#if LINES > 1
+bit pending_line;
+bit switches;					/* its lowest bit: the active line */
+#else
+#define line			0
+#define pending_line	0
+#endif
+
+#define OPENED			(generation > 1)
+#define IS_ODD(value)	((value) % 2 == 1)
+
+#ifdef CLOSES
+#ifdef LEASES
+byte lease_end = FIRST_END;		/* a tick; 0 while the generator is closed */
+#else
+byte lease_end = TICKS;
+#endif
+bool moved_back;				/* no lease opens the generator again in this run of the server */
+bool is_moved_back;				/* the move has ended */
+#define LAST_TICK	MIN(TICKS, lease_end)
+#define IS_CLOSED	(lease_end == 0)
+#define WITHIN_LEASE(position)	MIN(position, POSITION(lease_end))
+#else
+#define LAST_TICK	TICKS
+#define IS_CLOSED	false
+#define WITHIN_LEASE(position)	position
+#endif
 
 #ifdef LEASES
 #define NOT_PINNED	2
 byte machine_id;				/* the first lease is of machine ID 0 */
-byte lease_start;				/* ticks */
-byte lease_end = FIRST_END;		/* 0 while there is no lease: the generator is closed */
-#define LAST_TICK	MIN(TICKS, lease_end)
-#define IS_CLOSED	(lease_end == 0)
+byte lease_start;				/* a tick */
 #ifdef OPEN_BELOW_LEASE
 #define START_OF_LEASE	0
 #else
 #define START_OF_LEASE	POSITION(lease_start)
 #endif
-#define SAFE_OF_LEASE	(MAX(lease_start, 1) - 1)
 
 /* Of IDs with their machine IDs, the greater one has the greater rank. */
 #define RANK(id)	((TICK(PART(id)) * 2 + 1 - MACHINE(id)) * SEQUENCES + PART(id) % SEQUENCES)
@@ -241,20 +262,15 @@ byte changes;
 #define STANDBY_END		2
 #define STANDBY_IS_PROMOTED	(PROMOTIONS == 0 || promotions > 0)
 #else
-#define LAST_TICK	TICKS
-#define IS_CLOSED	false
+#define START_OF_LEASE	0
 #endif
 
 /* The result of WAL, replayed up to some point. */
 typedef Wal {
-	byte reserved_until;		/* the durable number; with CREATORS, 0 is that nothing is known */
-#ifdef PHASES
-	byte safe;
-	byte phase;
-#endif
+	byte end[LINES];			/* the durable numbers; with CREATORS, 0 is that nothing is known */
 	bool commit					/* of the watched ID */
 }
-Wal written;					/* so written.reserved_until is the durable number in memory */
+Wal written;					/* so written.end is the durable number in memory */
 Wal flushed;
 Wal standby;
 
@@ -266,11 +282,14 @@ typedef HeldBatch {
 }
 HeldBatch held[BACKENDS];
 
-/* The watched ID; none yet; or none for now, while the generator is moved backward. */
+/* The watched ID, or none. */
 #define NONE		255
-#define MOVING_BACKWARD	254
 byte watched = NONE;
-#define WATCHING	(watched < MOVING_BACKWARD)
+#define WATCHING	(watched != NONE)
+
+#if FLOORS > 0
+byte floor;						/* the greatest of which set_floor has returned */
+#endif
 
 #if CREATORS > 0
 byte created;					/* calls of CREATE EXTENSION */
@@ -279,7 +298,7 @@ byte losses;
 #if defined(OPEN_LOST)
 #define IS_LOST		false
 #else
-#define IS_LOST		(written.reserved_until == 0)
+#define IS_LOST		(written.end[0] == 0)
 #endif
 #define KNOWN(position)	MAX(position, 1)
 #define EXISTS		marked		/* the extension, with its functions */
@@ -291,43 +310,38 @@ byte losses;
 
 byte crashes;
 byte promotions;
-byte moves;
-byte returns;
+byte floors;
+byte backs;
 
 /* The processes that have not noticed a crash yet, one bit each. */
 byte down;
 #define RUNNING	(down == 0)
 #define ADMINISTRATOR	BACKENDS
-#if MOVES == 0
+#if FLOORS == 0 && BACKS == 0
 #define WORKER	BACKENDS
 #else
 #define WORKER	(BACKENDS + 1)
 #endif
 #ifdef LEASES
-#define TERMINATED	(WORKER + 1)
+#define CREATOR	(WORKER + 1)
 #else
-#define TERMINATED	WORKER
-#endif
-#if RETURNS > 0
-#define CREATOR	(TERMINATED + 1)
-#else
-#define CREATOR	TERMINATED
+#define CREATOR	WORKER
 #endif
 #define PROCESSES	(CREATOR + CREATORS)
 
 #ifdef REACH
 byte latest_clock;
 bool stepped_back;
-bool moved_backward;
-bool stopped;
 bool refused;
-bool refused_under_lock;
-bool changed;
-bool changed_twice;
-bool changed_after_crash;
+bool raised;
+bool restarted_back;
+bool switched;
+bool switched_twice;
+bool switched_after_crash;
 bool renewed;
 bool changed_machine;
 bool reopened;
+bool closed_after_back;
 #endif
 
 /* GetCurrentTimestamp */
@@ -352,49 +366,25 @@ inline read_clock()
 #endif
 }
 
-#ifdef PHASES
-#define DIFFER(a, b)	(a.reserved_until != b.reserved_until || a.commit != b.commit || \
-	a.safe != b.safe || a.phase != b.phase)
+#if LINES > 1
+#define DIFFER(a, b)	(a.end[0] != b.end[0] || a.end[1] != b.end[1] || a.commit != b.commit)
 #else
-#define DIFFER(a, b)	(a.reserved_until != b.reserved_until || a.commit != b.commit)
+#define DIFFER(a, b)	(a.end[0] != b.end[0] || a.commit != b.commit)
 #endif
 
 inline replay(from, to)
 {
-#ifdef PHASES
-	to.safe = from.safe;
-	to.phase = from.phase;
+	to.end[0] = from.end[0];
+#if LINES > 1
+	to.end[1] = from.end[1];
 #endif
-	to.reserved_until = from.reserved_until;
 	to.commit = from.commit
 }
 
-/*
- * state/durable.c.  In C both also flush WAL, which is a step of its own here.  The number in
- * memory is what is read, and it need not be on disk yet.
- */
-inline sf_durable_raise(position)
+/* state/durable.c.  The number in memory is what is read, and it need not be on disk yet. */
+inline sf_durable_raise(which, position)
 {
-#ifdef PHASES
-	d_step {
-		if						/* the three are one number in C */
-		:: position > written.reserved_until ||
-			(position == written.reserved_until && (wall_safe > written.safe ||
-			(wall_safe == written.safe && PHASE(cursor) > written.phase))) ->
-			written.safe = wall_safe;
-			written.phase = PHASE(cursor);
-			written.reserved_until = position
-		:: else
-		fi
-	}
-#else
-	written.reserved_until = MAX(written.reserved_until, position)
-#endif
-}
-
-inline sf_durable_set(position)
-{
-	written.reserved_until = position
+	written.end[which] = MAX(written.end[which], position)
 }
 
 /* Up to the end of WAL, and so also the record of a pending extension. */
@@ -431,6 +421,12 @@ inline issue(id)
 #ifdef LEASES
 	assert(GRANTED(id));
 #endif
+#if FLOORS > 0
+	assert(PART(id) >= floor);
+#endif
+#ifdef CLOSES
+	assert(!is_moved_back);
+#endif
 	if
 	:: watched == NONE -> watched = id
 	:: true
@@ -450,10 +446,18 @@ inline forget_batch()
 	now = 0
 }
 
+inline forget_line()
+{
+#if LINES > 1
+	line = 0;
+#endif
+	reserved_until_seen = 0
+}
+
 inline forget_seen()
 {
 	forget_batch();
-	reserved_until_seen = 0
+	forget_line()
 }
 
 inline drop_batch()
@@ -476,105 +480,50 @@ inline issue_next()
 #endif
 }
 
-/*
- * state/generator_state.c: sf_stop_issuing.  While the generator changes, every batch is
- * refused: none starts below 0.
- */
-inline stop_issuing(previous)
-{
-	atomic {
-		assert(locked);
-		previous = reserved_until;
-#if !defined(STOP_LEFT_OUT) && !defined(STOP_LATE)
-		reserved_until = 0;
-#endif
-#ifndef KEEP_PENDING
-		pending = 0;
-		pending_flushed = false;
-#endif
-#ifdef REACH
-		stopped = true
-#endif
-	}
-}
-
-#if !defined(LEASES) || defined(RESUME_PAST_LEASE)
-#define WITHIN_LEASE(position)	position
-#else
-#define WITHIN_LEASE(position)	MIN(position, POSITION(lease_end))
-#endif
-
-/*
- * state/generator_state.c: sf_resume_issuing.  By the generation a session finds out after its
- * swap whether it has read a state from before the change, and later whether the batch that it
- * holds is from before.
- */
-inline resume_issuing(value)
-{
-#if defined(STOP_LEFT_OUT) || defined(STOP_LATE) || defined(EXTEND_UNLOCKED)
-	assert(locked);
-#else
-	assert(locked && reserved_until == 0);
-#endif
-#ifdef STOP_LATE
-	reserved_until = 0;
-#endif
-#ifdef RESUME_BEFORE_GENERATION
-	reserved_until = WITHIN_LEASE(value);
-#endif
-	atomic {
-#ifndef KEEP_GENERATION
-		generation++;
-#endif
-#ifdef REACH
-		stopped = false;
-#endif
-		watched = (watched == MOVING_BACKWARD -> NONE : watched)
-	}
-	reserved_until = WITHIN_LEASE(value)
-}
-
-/* state/reservation.c: sf_generator_open, open_locked */
+/* state/reservation.c: sf_generator_open, open_locked.  The generation is written last. */
 inline sf_generator_open()
 {
 	atomic {
 		!locked;
 		if
-		:: opened || IS_LOST -> goto idle
-		:: else -> locked = true
+		:: OPENED || IS_LOST ->
+			forget_line();
+			goto idle
+		:: else ->
+			forget_line();
+			locked = true
 		fi
 	}
+#ifdef OPEN_GENERATION_FIRST
+	generation = 2;
+#endif
 #ifdef OPEN_AT_CLOCK
 	atomic {
 		read_clock();
-		cursor = MAX(cursor, POSITION(now));
+		cursor[0] = POSITION(now);
 		now = 0
 	}
+	reserved_until[0] = written.end[0];
 #else
-#ifdef PHASES
-	atomic {					/* no other process reads these before it is open */
-#ifdef LEASES
-		wall_safe = MAX(written.safe, SAFE_OF_LEASE);
-		cursor = MAX(written.reserved_until, START_OF_LEASE) + OTHER_PHASE * written.phase;
-#else
-		wall_safe = written.safe;
-		cursor = written.reserved_until + OTHER_PHASE * written.phase;
-#endif
-		opened_at = cursor
-	}
-#else
-	cursor = written.reserved_until;
+	reserved_until[0] = WITHIN_LEASE(MAX(written.end[0], START_OF_LEASE));
 #if CREATORS > 0
-	sf_durable_set(cursor);		/* it need not be in WAL */
+	written.end[0] = MAX(written.end[0], 1);
 #endif
-#ifdef LEASES
-	cursor = MAX(cursor, START_OF_LEASE);
+	cursor[0] = MAX(written.end[0], START_OF_LEASE);
 #endif
+#if LINES > 1
+	reserved_until[1] = WITHIN_LEASE(MAX(written.end[1], START_OF_LEASE));
+	atomic {					/* switches decides nothing, so it needs no step of its own */
+#ifdef OPEN_OF_ONE_LINE
+		cursor[1] = MAX(written.end[0], START_OF_LEASE);
+#else
+		cursor[1] = MAX(written.end[1], START_OF_LEASE);
 #endif
+		switches = (cursor[1] > cursor[0])
+	}
 #endif
-	reserved_until = PART(cursor);
 	atomic {
-		opened = true;
+		generation = 2;
 		locked = false;
 		goto idle
 	}
@@ -583,10 +532,10 @@ inline sf_generator_open()
 /* Leaving out only one of the two is no mistake: each compensates for the other. */
 #ifdef EXTEND_BLINDLY
 #define STILL_WANTED	true
-#define write_number(position)	sf_durable_set(position)
+#define write_number(position)	written.end[line] = position
 #else
-#define STILL_WANTED	(reserved_until == reserved_until_seen)
-#define write_number(position)	sf_durable_raise(position)
+#define STILL_WANTED	(reserved_until[line] == reserved_until_seen)
+#define write_number(position)	sf_durable_raise(line, position)
 #endif
 
 #ifdef EXTEND_UNLOCKED
@@ -605,15 +554,31 @@ inline sf_generator_open()
 #define LAST_TICK_TO_RESERVE	LAST_TICK
 #endif
 
+#ifdef PUBLISH_OTHER_LINE
+#define LINE_TO_PUBLISH	(1 - pending_line)
+#else
+#define LINE_TO_PUBLISH	pending_line
+#endif
+
+inline forget_pending()
+{
+	pending = 0;
+#if LINES > 1
+	pending_line = 0;
+#endif
+	pending_flushed = false
+}
+
 /*
  * state/reservation.c: sf_reservation_extend, sf_reservation_extend_early.  An extension that is
- * written is pending.  The session flushes it, or leaves it to others.
+ * written is pending.  The session flushes it, or leaves it to others.  One that is pending, of
+ * either line, is published, or dropped.
  */
 inline sf_reservation_extend()
 {
 	atomic {
 		if
-		:: MAY_LOCK && STILL_WANTED && opened -> LOCK
+		:: MAY_LOCK && STILL_WANTED && OPENED -> LOCK
 		:: true ->					/* not wanted, or early and locked */
 			forget_seen();
 			goto idle
@@ -628,22 +593,25 @@ inline sf_reservation_extend()
 		fi;
 		/* core/reserved_time.h: sf_reservation_next */
 		read_clock();
-		extended = POSITION(MIN(MAX(now, TICK(PART(cursor))) + RESERVE, LAST_TICK_TO_RESERVE));
+		extended = POSITION(MIN(MAX(now, TICK(cursor[line])) + RESERVE, LAST_TICK_TO_RESERVE));
 		if
 		:: extended <= reserved_until_seen ->
-#ifdef REACH
-			refused_under_lock = refused_under_lock || (IS_CLOSED && reserved_until_seen == 0);
-#endif
 			extended = 0;
 			forget_seen();
 			UNLOCK;
 			goto idle
-		:: else -> forget_seen()
+		:: else ->
+			forget_batch();
+			reserved_until_seen = 0
 		fi
 	}
 	write_number(extended);
 	atomic {
 		pending = extended;
+#if LINES > 1
+		pending_line = line;
+		line = 0;
+#endif
 		pending_flushed = false;
 		extended = 0;
 		if
@@ -653,7 +621,7 @@ inline sf_reservation_extend()
 	}
 publish:
 #ifdef PUBLISH_BEFORE_FLUSH
-	reserved_until = MAX(reserved_until, pending);
+	reserved_until[pending_line] = MAX(reserved_until[pending_line], pending);
 #endif
 #ifndef PUBLISH_PENDING_UNFLUSHED
 	if
@@ -662,135 +630,137 @@ publish:
 	fi;
 #endif
 	atomic {						/* publish_extension */
-		reserved_until = MAX(reserved_until, pending);
-		pending = 0;
-		pending_flushed = false;
+		reserved_until[LINE_TO_PUBLISH] = MAX(reserved_until[LINE_TO_PUBLISH], pending);
+		forget_pending();
 		UNLOCK;
 		goto idle
 	}
 }
 
-#ifdef PHASES
+/* generator/generator.c: read_or_wait, after its read of the generation */
+#if defined(LEASES) && !defined(READ_MACHINE_FIRST)
+#define read_machine_id()	machine_id_seen = machine_id
+#else
+#define read_machine_id()	skip
+#endif
+
+#ifdef REACH
+#define note_refusal()	refused = true
+#else
+#define note_refusal()	skip
+#endif
 
 /*
- * core/phase.h: sf_phase_judge.  More is tolerated if nothing was issued since the
- * generator was opened.
+ * How far the last ID of a line may be ahead of the clock before that counts as a step back.  More
+ * is tolerated if nothing is reserved: the line was opened or raised.
  */
-#define BEHIND(cursor)	(PART(cursor) > 0 && \
-	now + MAX_AHEAD + (cursor == opened_at -> RESERVE : 0) < TICK(PART(cursor) - 1))
-#define CHANGES(cursor)	(BEHIND(cursor) && now > wall_safe)
+#define TOLERATED	(MAX_AHEAD + (reserved_until_seen <= cursor_seen -> RESERVE : 0))
+#define STEPPED_BACK	(cursor_seen > 0 && TICK(cursor_seen - 1) > now + TOLERATED)
+#define OTHER	(1 - line)
 
-#ifdef SAFE_NOT_KEPT
-#define SAFE	0
-#elif defined(SAFE_OF_CURSOR)
-#define SAFE	TICK(PART(cursor) - 1)
+#ifdef ANY_LINE
+#define choose_line() \
+	if \
+	:: line = 0 \
+	:: line = 1 \
+	fi
+#elif LINES > 1
+#define choose_line()	line = switches
 #else
-#define SAFE	TICK(MAX(reserved_until, PART(cursor)) - 1)
+#define choose_line()	skip
 #endif
 
-/* state/change.c: sf_change_phase */
-inline change_phase()
+#if LINES > 1 && !defined(ANY_LINE)
+/* generator/clock.c: the clock has stepped back, and has passed the other line. */
+inline switch_line()
 {
 	atomic {
-		!locked;
-		read_clock();
 		if
-#ifdef CHANGE_PHASE_CLOSED
-		:: PHASE(cursor) != PHASE(cursor_seen) || !CHANGES(cursor) ->
+		:: cursor[OTHER] == 0 || now > TICK(cursor[OTHER] - 1) ->
+#ifndef SWITCH_RESETS
+			now = 0
 #else
-		:: PHASE(cursor) != PHASE(cursor_seen) || !CHANGES(cursor) || IS_CLOSED ->
+			skip
 #endif
+		:: else ->
+			forget_seen();
+			goto idle
+		fi
+	}
+	atomic {
+#ifndef SWITCH_PLAIN
+		if
+		:: switches != line ->
 			forget_seen();
 			goto idle
 		:: else
 		fi;
-		forget_seen_but_now();
-		locked = true;
-		start = POSITION(now) + OTHER_PHASE * (1 - PHASE(cursor));
-		extended = POSITION(MIN(now + RESERVE, LAST_TICK));
-		now = 0
-	}
-	atomic {
-		written.reserved_until = extended;
-		written.safe = SAFE;
-		written.phase = PHASE(start)
-	}
-#ifndef PHASE_NOT_FLUSHED
-	XLogFlush();
 #endif
-	stop_issuing(_);
-	atomic {						/* the swap that succeeds; end keeps the value that it swapped */
-		end = cursor;
-		cursor = start;
-		start = 0
-	}
-	atomic {
-		wall_safe = TICK(PART(end) - 1);
+		switches = OTHER;
 #ifdef REACH
-		changed_twice = changed;
-		changed_after_crash = crashes > 0;
-		changed = true;
+		switched_twice = switched;
+		switched_after_crash = crashes > 0;
+		switched = true;
 #endif
-		end = 0
-	}
-	resume_issuing(extended);
-	atomic {
-		extended = 0;
-		locked = false;
+#ifndef SWITCH_RESETS
+		forget_seen();
 		goto idle
 	}
-}
-
-inline forget_seen_but_now()
-{
-#ifdef LEASES
-	machine_id_seen = 0;
+#else
+	}
+	atomic {
+		cursor[OTHER] = POSITION(now);
+		forget_seen();
+		goto idle
+	}
 #endif
-	generation_seen = 0;
-	cursor_seen = 0;
-	reserved_until_seen = 0;
-	end = 0
 }
-
 #endif
 
 /* generator/generator.c: take_batch, after its read of the generation */
 inline take_batch()
 {
-#if defined(LEASES) && !defined(READ_MACHINE_FIRST)
-	machine_id_seen = machine_id;
+#ifdef READ_BACKWARD
+	reserved_until_seen = reserved_until[line];
+	cursor_seen = cursor[line];
+	read_machine_id();
+#else
+	read_machine_id();
+	cursor_seen = cursor[line];
+	reserved_until_seen = reserved_until[line];
 #endif
-	cursor_seen = cursor;
-	atomic {
-		reserved_until_seen = reserved_until;
-#ifdef REACH
-		refused = refused || (stopped && reserved_until_seen == 0)
-#endif
-	}
 #ifdef READ_GENERATION_LAST
 	generation_seen = generation;
 #endif
 	atomic {
 		/* core/batch.c: sf_batch_next */
 		read_clock();
-		start = MAX(PART(cursor_seen), POSITION(now));
+		start = MAX(cursor_seen, POSITION(now));
 		if
-#ifndef PHASES
+#if LINES == 1
 		:: start == POSITION(TICK(start)) -> start++	/* jitter */
 #endif
 		:: true
 		fi;
 		if
-		:: TICK(start) >= TICKS ||						/* SF_BATCH_EXHAUSTED */
-			TICK(start) > now + MAX_AHEAD ->			/* SF_BATCH_AHEAD */
-#ifdef PHASES
-			now = 0;
-			start = 0;
-			goto change
-#else
+		:: TICK(start) >= TICKS || TICK(start) > now + MAX_AHEAD ->
+								/* SF_BATCH_EXHAUSTED, SF_BATCH_AHEAD */
+#if LINES > 1 && !defined(ANY_LINE)
+			if
+			:: STEPPED_BACK ->
+				generation_seen = 0;
+				cursor_seen = 0;
+				reserved_until_seen = 0;
+#ifdef LEASES
+				machine_id_seen = 0;
+#endif
+				start = 0;
+				goto change
+			:: else
+			fi;
+#endif
 			forget_seen();
 			goto idle
-#endif
 		:: else
 		fi;
 		if
@@ -803,31 +773,30 @@ inline take_batch()
 		:: end = start + 1
 		:: end = start + 2
 		fi;
-		end = MIN(end, MIN(POSITION(TICK(start) + 1), reserved_until_seen));
+		end = MIN(end, MIN(NEXT_TICK(start), reserved_until_seen));
+		now = 0;
 
 #ifndef PLAIN_WRITE_OF_CURSOR
 		if
-#ifdef NO_PHASE_IN_SWAP
-		:: PART(cursor) != PART(cursor_seen) ->
-#else
-		:: cursor != cursor_seen ->
-#endif
+		:: cursor[line] != cursor_seen ->
 			forget_seen();
 			goto idle
 		:: else
 		fi;
 #endif
-		end = end + OTHER_PHASE * PHASE(cursor_seen);
-		start = start + OTHER_PHASE * PHASE(cursor_seen);
-		cursor = end;
+		cursor[line] = end;
+#if LINES > 1
+		start = start + OTHER_LINE * line;
+		end = end + OTHER_LINE * line;
+#endif
 #ifdef LEASES
 		start = start + OTHER_MACHINE * machine_id_seen;
 		end = end + OTHER_MACHINE * machine_id_seen;
 		machine_id_seen = 0;
 #endif
-#if (MOVES > 0 || RETURNS > 0 || defined(PHASES) || defined(LEASES)) && !defined(NO_LOOK_AFTER_SWAP)
-		cursor_seen = 0;
-		now = 0
+		forget_line();
+#if defined(CHANGES) && !defined(NO_LOOK_AFTER_SWAP)
+		cursor_seen = 0
 	}
 	atomic {
 		if
@@ -859,6 +828,12 @@ inline take_batch()
 #define GENERATION_IS_CURRENT	(held[me].generation == generation)
 #endif
 
+#ifdef TAKE_IN_CHANGE
+#define IS_CHANGING	false
+#else
+#define IS_CHANGING	(OPENED && IS_ODD(generation))
+#endif
+
 /* generator/generator.c: sf_next_id, and take_batch to its read of the generation */
 inline sf_next_id()
 {
@@ -873,23 +848,25 @@ inline sf_next_id()
 		:: else -> now = 0
 		fi;
 		if
-		:: opened ->
+#ifdef LEASES
+		:: !OPENED && machine_id == NOT_PINNED -> goto idle
+		:: !OPENED && machine_id != NOT_PINNED -> goto open
+#else
+		:: !OPENED -> goto open
+#endif
+#ifdef CHANGES
+		:: IS_CHANGING ->			/* wait for the holder of the lock */
+			note_refusal();
+			goto idle
+#endif
+		:: OPENED && !IS_CHANGING -> choose_line()
+		fi;
 #ifdef READ_MACHINE_FIRST
-			machine_id_seen = machine_id
-		:: !opened && machine_id == NOT_PINNED -> goto idle
-		:: !opened && machine_id != NOT_PINNED -> goto open
-		fi
+		machine_id_seen = machine_id
 	}
 	generation_seen = generation
 #else
-			generation_seen = generation
-#ifdef LEASES
-		:: !opened && machine_id == NOT_PINNED -> goto idle
-		:: !opened && machine_id != NOT_PINNED -> goto open
-#else
-		:: else -> goto open
-#endif
-		fi
+		generation_seen = generation
 	}
 #endif
 }
@@ -897,6 +874,9 @@ inline sf_next_id()
 proctype Backend(byte me)
 {
 	byte generation_seen, cursor_seen, reserved_until_seen, start, end, extended, now;
+#if LINES > 1
+	bit line;
+#endif
 #ifdef LEASES
 	byte machine_id_seen;
 #endif
@@ -905,8 +885,8 @@ idle:
 	{
 		sf_next_id();
 		take_batch();
-#ifdef PHASES
-change:	change_phase();
+#if LINES > 1 && !defined(ANY_LINE)
+change:	switch_line();
 #endif
 extend:	sf_reservation_extend();
 open:	sf_generator_open()
@@ -922,132 +902,270 @@ open:	sf_generator_open()
 	}
 }
 
-#if MOVES > 0
+#ifdef CHANGES
 
-/* state/change.c: sf_change_floor of a generator that is not open */
-inline move_unopened()
+/*
+ * state/generator_state.c: sf_begin_change, sf_end_change.  The mistakes: the generation is not odd
+ * meanwhile; it is the same afterwards; or a generator that is not open looks open.
+ */
+#ifdef CHANGE_OPENS
+#define HAS_SESSIONS	true
+#else
+#define HAS_SESSIONS	OPENED
+#endif
+
+inline make_odd(closes)
+{
+	if
+#ifdef CLOSE_NOT_ODD
+	:: HAS_SESSIONS && !closes -> generation++
+#else
+	:: HAS_SESSIONS -> generation++
+#endif
+	:: else
+	fi
+}
+
+inline begin_change(closes)
 {
 	atomic {
-		sf_durable_set(position);
+		assert(locked && (!OPENED || !IS_ODD(generation)));
+#if !defined(NOT_ODD) && !defined(KEEP_GENERATION) && !defined(ODD_LATE)
+		make_odd(closes);
+#endif
+#ifndef KEEP_PENDING
+		forget_pending()
+#endif
+	}
+}
+
+inline end_change(closes)
+{
+#ifndef KEEP_GENERATION
+	if
+#ifdef NOT_ODD
+	:: HAS_SESSIONS -> generation = generation + 2
+#elif defined(CLOSE_NOT_ODD)
+	:: HAS_SESSIONS && closes -> generation = generation + 2
+	:: HAS_SESSIONS && !closes -> generation++
+#else
+	:: HAS_SESSIONS -> generation++
+#endif
+	:: else
+	fi;
+#endif
+	assert(!OPENED || !IS_ODD(generation))
+}
+
+/* The same where the mistake is that it comes too late, or too early. */
+inline begin_late(closes)
+{
+#ifdef ODD_LATE
+	atomic { make_odd(closes) }
+#else
+	skip
+#endif
+}
+
+#ifdef EVEN_EARLY
+#define end_early(closes)	atomic { end_change(closes) }
+#define end_in_time(closes)	skip
+#else
+#define end_early(closes)	skip
+#define end_in_time(closes)	end_change(closes)
+#endif
+
+#endif
+
+#ifdef CLOSES
+
+inline close_line(which)
+{
+#if defined(CLOSE_OF_ONE_LINE) && LINES > 1
+	reserved_until[which] = (which == switches -> 0 : reserved_until[which]);
+#elif !defined(RESERVATION_KEPT)
+	reserved_until[which] = 0;
+#endif
+#ifndef CLOSE_KEEPS_CURSOR
+	cursor[which] = (OPENED -> NEXT_TICK(cursor[which]) : 0)
+#else
+	skip
+#endif
+}
+
+/*
+ * state/change.c: sf_change_close, to its end; the lock is held.  Each cursor leaves its tick.  A
+ * session that swaps a cursor during the change, or that has read a state from before it, and swaps
+ * later, drops its batch.
+ */
+inline close_lines(moves_back)
+{
+	atomic {
+		lease_end = 0;
+		moved_back = moved_back || moves_back
+	}
+	close_line(0);
+#if LINES > 1
+	close_line(1);
+#endif
+}
+
+#endif
+
+#if FLOORS > 0 || BACKS > 0
+
+/*
+ * state/change.c: sf_raise_floor; the lock is held.  The numbers of all lines are raised, with one
+ * flush.  A generator that is not open starts at them.
+ */
+inline raise_line(which)
+{
+#if !defined(FLOOR_OF_OPENED)
+	reserved_until[which] = WITHIN_LEASE(MAX(reserved_until[which], position));
+#else
+	reserved_until[which] = MAX(reserved_until[which], position);
+#endif
+	cursor[which] = MAX(cursor[which], position)
+}
+
+inline raise_generation()
+{
+#ifndef FLOOR_KEEPS_GENERATION
+	generation = generation + 2
+#else
+	skip
+#endif
+}
+
+inline raise_floor()
+{
+#ifndef FLOOR_NOT_DURABLE
+	atomic {
+		sf_durable_raise(0, position);
+#if LINES > 1 && !defined(FLOOR_OF_ONE_LINE)
+		sf_durable_raise(1, position);
+#endif
+#if CREATORS > 0
 		if
 		:: !WATCHING || watched >= position -> forget()
 		:: else
 		fi
-	}
-	XLogFlush();
-	goto unlock
-}
-
-/* state/change.c: sf_change_floor, forward; the lock is held */
-inline move_forward()
-{
-#ifdef PUBLISH_FORWARD_FIRST
-	reserved_until = MAX(reserved_until, position);
 #endif
-	written.reserved_until = MAX(position, reserved_until);		/* sf_durable_set */
-	XLogFlush();
-	stop_issuing(previous);
-	atomic {
-		cursor = MAX(cursor, position);
-		previous = MAX(previous, position)
 	}
-	resume_issuing(previous);
-	goto unlock
+#ifndef FLOOR_NOT_FLUSHED
+	XLogFlush();
+#endif
+#endif
+	atomic {
+		if
+		:: !OPENED -> goto raised_all
+		:: else
+		fi
+	}
+#ifdef FLOOR_GENERATION_FIRST
+	raise_generation();
+#endif
+	raise_line(0);
+#if LINES > 1
+	raise_line(1);
+#endif
+#ifndef FLOOR_GENERATION_FIRST
+	raise_generation();
+#endif
+raised_all:
+	atomic {
+#if FLOORS > 0
+		floor = MAX(floor, position);
+#endif
+#ifdef REACH
+		raised = OPENED;
+#endif
+		goto unlock
+	}
 }
 
 /*
- * state/change.c: sf_change_floor, backward; the lock is held.
- *
- * IDs issued before can be issued again, as the administrator has requested.
- * Those issued until the generation changes can, too, as the comment in C says.
- * Of those issued from then on, none is issued twice.
+ * state/change.c: sf_move_back; the lock is held.  IDs at or after the position can be issued again
+ * after the next start.
  */
-inline move_backward()
+inline lower_line(which)
 {
-	atomic {
-		sf_durable_set(position);
-		forget();
-		watched = MOVING_BACKWARD
-	}
-	XLogFlush();
-	stop_issuing(previous);
-	atomic {
-		cursor = position;
-#ifdef REACH
-		moved_backward = true
-#endif
-	}
-#ifdef RESUME_AT_PREVIOUS
-	resume_issuing(previous);
-#else
-	resume_issuing(position);
-#endif
-	goto unlock
+	written.end[which] = MIN(written.end[which], position)
 }
 
-#ifdef OPENED_IF_CURSOR
-#define OPENED	(cursor != 0)
-#else
-#define OPENED	opened
+inline lower()
+{
+	atomic {
+		lower_line(0);
+#if LINES > 1
+		lower_line(1);
 #endif
+		if
+		:: WATCHING && PART(watched) >= position -> forget()
+		:: else
+		fi;
+#if FLOORS > 0
+		floor = MIN(floor, position);
+#endif
+	}
+	XLogFlush()
+}
 
-#define BEFORE_LEASE	(TICK(position) < lease_start)
+inline move_back()
+{
+#ifdef LOWER_FIRST
+	lower();
+#endif
+#ifdef MOVE_BACK_OPEN
+	lower();
+	goto unlock;
+#endif
+	begin_change(true);
+	close_lines(true);
+	atomic { end_change(true) }
+#ifndef LOWER_FIRST
+	lower();
+#endif
+	atomic {
+		is_moved_back = true;
+		goto unlock
+	}
+}
 
 active proctype Administrator()
 {
-	byte position, previous;
+	byte position;
 
 idle:
 	{
-		/* state/change.c: sf_change_floor */
 		atomic {
-			moves < MOVES && RUNNING && !locked && EXISTS;
-			moves++;
-#ifndef FLOOR_CHECKED_EARLY
+			(floors < FLOORS || backs < BACKS) && RUNNING && !locked && EXISTS;
 			locked = true;
-#endif
 			if
 			:: position = KNOWN(POSITION(0))
 			:: position = POSITION(1)
 			:: position = POSITION(2)
 			fi;
-#ifdef FLOOR_CHECKED_EARLY
 			if
-			:: BEFORE_LEASE ->
-				position = 0;
-				goto idle
-			:: else
-			fi
-		}
-		atomic {
-			!locked;
-			locked = true;
-#elif defined(LEASES)
-			if
-			:: BEFORE_LEASE -> goto unlock
-			:: else
-			fi;
+#if FLOORS > 0
+			:: floors < FLOORS -> floors++
 #endif
-			if
-			:: !OPENED -> goto unopened
-			:: OPENED && position > cursor -> goto forward
-			:: OPENED && position <= cursor ->
-				if
-				:: TICK(cursor) - TICK(position) <= RESERVE -> goto unlock
-				:: else -> goto backward
-				fi
+#if BACKS > 0
+			:: backs < BACKS ->
+				backs++;
+				goto back
+#endif
 			fi
 		}
-unopened:
-		move_unopened();
-forward:
-		move_forward();
-backward:
-		move_backward();
+#if FLOORS > 0
+		raise_floor();
+#endif
+#if BACKS > 0
+back:	move_back();
+#endif
 unlock:	atomic {
 			locked = false;
 			position = 0;
-			previous = 0;
 			goto idle
 		}
 	} unless {
@@ -1055,7 +1173,6 @@ unlock:	atomic {
 			down & (1 << ADMINISTRATOR);
 			down = down - (1 << ADMINISTRATOR);
 			position = 0;
-			previous = 0;
 			goto idle
 		}
 	}
@@ -1089,8 +1206,7 @@ inline forget_change()
 	leaves = false;
 	machine = 0;
 	start = 0;
-	end = 0;
-	previous = 0
+	end = 0
 }
 
 /* The lease is kept first: after a restart of all processes it applies. */
@@ -1103,113 +1219,101 @@ inline keep()
 	granted[machine] = granted[machine] | FROM_TO(start, end)
 }
 
-/* state/generator_state.c: sf_generator_leave_tick, the swap that succeeds */
-inline leave_tick()
+#ifdef RESERVE_PAST_LEASE
+#define cut_reservation(which)	skip
+#else
+#define cut_reservation(which)	reserved_until[which] = WITHIN_LEASE(reserved_until[which])
+#endif
+
+#ifdef LEAVE_NO_TICK
+#define LEFT(position)	position
+#else
+#define LEFT(position)	(leaves -> NEXT_TICK(position) : position)
+#endif
+
+/* The swap that succeeds. */
+inline move_line(which)
 {
-	if
-	:: opened -> cursor = NEXT_TICK(cursor) + OTHER_PHASE * PHASE(cursor)
-	:: else
-	fi
+#if defined(LEASE_OF_ONE_LINE) && LINES > 1
+	cursor[which] = (OPENED && which == switches -> MAX(LEFT(cursor[which]), POSITION(start)) : cursor[which]);
+#elif !defined(CURSOR_KEPT)
+	cursor[which] = (OPENED -> MAX(LEFT(cursor[which]), POSITION(start)) : 0);
+#endif
+	cut_reservation(which)
 }
 
 /* state/change.c: sf_change_lease; the lock is held */
 inline change_lease()
 {
-	stop_issuing(previous);
+	begin_change(false);
+	end_early(false);
 	atomic {
 		machine_id = machine;
 		lease_start = start;
+#ifdef LEASE_OPENS_MOVED_BACK
 		lease_end = end
-	}
-#ifdef LEAVE_TICK_READ_FIRST
-	position = PART(cursor);
-	atomic {
-		if
-		:: leaves && opened && PART(cursor) < NEXT_TICK(position) ->
-			cursor = NEXT_TICK(position) + OTHER_PHASE * PHASE(cursor)
-		:: else
-		fi;
-		position = 0
-	}
 #else
-	atomic {
-		if
-		:: leaves -> leave_tick()
-		:: else
-		fi
-	}
+		lease_end = (moved_back -> 0 : end)
 #endif
-#ifdef PHASES
-	wall_safe = MAX(wall_safe, SAFE_OF_LEASE);
+	}
+	move_line(0);
+	begin_late(false);
+#if LINES > 1
+	move_line(1);
 #endif
 	atomic {
-		if
-		:: opened && PART(cursor) < POSITION(start) ->
-			cursor = POSITION(start) + OTHER_PHASE * PHASE(cursor)
-		:: else
-		fi
+		end_in_time(false);
+		goto unlock
 	}
-	resume_issuing(previous);
-	goto unlock
 }
 
-/* The tick before which all IDs were issued, once the cursor has left its tick. */
-#if defined(PHASES) && !defined(END_OF_CURSOR)
-#define END_OF_OPENED	MAX(TICK(PART(cursor)), wall_safe + 1)
+/* The tick before which all IDs were issued: that of the greatest cursor, which has left its tick. */
+#define ROUNDED_UP(position)	TICK(position + SEQUENCES - 1)
+#if LINES == 1
+#define GREATEST_CURSOR	cursor[0]
+#elif defined(END_OF_ONE_LINE)
+#define GREATEST_CURSOR	cursor[switches]
 #else
-#define END_OF_OPENED	TICK(PART(cursor))
+#define GREATEST_CURSOR	MAX(cursor[0], cursor[1])
 #endif
 
 /* A generator that was not opened since a crash has no record of the IDs issued before. */
 #ifdef UNUSED_SINCE_CRASH
-#define USED_END	END_OF_OPENED
+#define USED_END	ROUNDED_UP(GREATEST_CURSOR)
 #else
-#define USED_END	(opened || crashes == 0 -> END_OF_OPENED : lease_end)
+#define USED_END	(OPENED || crashes == 0 -> ROUNDED_UP(GREATEST_CURSOR) : kept_end)
 #endif
 
 /*
  * state/lease.c: sf_lease_close, and state/change.c: sf_change_close; the lock is held.  The
- * cursor leaves its tick, so that no batch can be taken by a session that has read the old cursor
- * and the old reservation; all batches that were taken are in earlier ticks.  The release reaches
- * the registry with it, and others have the rest of the lease from then on.
+ * release reaches the registry in the last step, and others have the rest of the lease from then on.
  */
 inline change_close()
 {
 #ifdef END_BEFORE_CLOSE
-	end = ROUNDED_UP(cursor);
+	end = USED_END;
 #endif
-#ifdef LEAVE_TICK_BEFORE_STOP
-	atomic {
-		leave_tick();
-		end = USED_END
-	}
-#endif
-	stop_issuing(_);
-#ifdef PLAIN_WRITE_OF_CLOSED
-	previous = cursor;
+	begin_change(true);
+	close_lines(false);
+	begin_late(true);
+#ifndef END_BEFORE_CLOSE
+	end = USED_END;
 #endif
 	atomic {
-#ifdef PLAIN_WRITE_OF_CLOSED
-		cursor = previous;
-#endif
-#if !defined(CURSOR_KEPT) && !defined(LEAVE_TICK_BEFORE_STOP)
-		leave_tick();
-#endif
-#if !defined(END_BEFORE_CLOSE) && !defined(LEAVE_TICK_BEFORE_STOP)
-		end = USED_END;
-#endif
-		end = MIN(MAX(end, lease_start), lease_end);
-		lease_end = 0;
-		assert(!(WATCHING && MACHINE(watched) == machine_id && TICK(PART(watched)) >= end));
-		granted[machine_id] = granted[machine_id] & FROM_TO(0, end);
-		ended[machine_id] = end;
+		end = MIN(MAX(end, kept_start), kept_end);
+		assert(!(WATCHING && MACHINE(watched) == kept_machine && TICK(PART(watched)) >= end));
+		granted[kept_machine] = granted[kept_machine] & FROM_TO(0, end);
+		ended[kept_machine] = end;
 		kept_machine = NOT_PINNED;
 		kept_start = 0;
 		kept_end = 0;
-		forget_change()
+#ifdef REACH
+		closed_after_back = moved_back;
+#endif
+		forget_change();
+		end_in_time(true);
+		goto unlock
 	}
-	resume_issuing(0);
-	goto unlock
 }
 
 /*
@@ -1219,11 +1323,8 @@ inline change_close()
  */
 proctype Registry_worker()
 {
-	byte machine, start, end, previous;
+	byte machine, start, end;
 	bool leaves;
-#ifdef LEAVE_TICK_READ_FIRST
-	byte position;
-#endif
 
 idle:
 	{
@@ -1239,7 +1340,12 @@ idle:
 #ifdef REACH
 				renewed = true;
 #endif
-				lease_end = end;			/* state/change.c: sf_extend_lease, without the lock */
+				/* state/change.c: sf_extend_lease, without the lock: a swap, unless it is 0 */
+#ifdef RENEW_CLOSED
+				lease_end = MAX(lease_end, end);
+#else
+				lease_end = (IS_CLOSED -> 0 : MAX(lease_end, end));
+#endif
 				forget_change();
 				goto idle
 			:: !locked ->
@@ -1259,11 +1365,11 @@ idle:
 				fi;
 #ifdef REACH
 				changed_machine = changed_machine || (machine_id != NOT_PINNED && machine_id != machine);
-				reopened = reopened || IS_CLOSED;
+				reopened = reopened || (IS_CLOSED && !moved_back);
 #endif
 				leaves = machine_id != machine;
 				keep()
-			:: kept_machine != NOT_PINNED && !IS_CLOSED -> goto leave
+			:: kept_machine != NOT_PINNED -> goto leave
 			fi
 		}
 		change_lease();
@@ -1278,75 +1384,6 @@ unlock:	atomic {
 			down & (1 << WORKER);
 			down = down - (1 << WORKER);
 			forget_change();
-			goto idle
-		}
-	}
-}
-
-#endif
-
-#if RETURNS > 0
-
-/*
- * state/change.c: return_locked, of a session that is terminated.  The durable number may be a lower
- * end only when no batch above that end can be taken any more.
- */
-inline skip_position()
-{
-#ifndef CURSOR_KEPT
-	cursor++
-#else
-	skip
-#endif
-}
-
-#ifdef RETURN_IN_TICK
-#define END_OF_RETURNED	POSITION(TICK(PART(cursor)))
-#else
-#define END_OF_RETURNED	POSITION(ROUNDED_UP(cursor))
-#endif
-
-active proctype Terminated()
-{
-	byte position;
-
-idle:
-	{
-		atomic {
-			returns < RETURNS && RUNNING && !locked && opened;
-			returns++;
-			locked = true
-		}
-#ifdef RETURN_FIRST
-		position = PART(cursor);
-		sf_durable_set(position);
-		XLogFlush();
-#endif
-		stop_issuing(_);
-		atomic {
-			skip_position();
-			position = END_OF_RETURNED
-		}
-#ifndef RETURN_FIRST
-		d_step {
-#ifdef PHASES
-			written.safe = wall_safe;
-#endif
-			sf_durable_set(position)
-		}
-#endif
-		XLogFlush();
-		resume_issuing(position);
-		atomic {
-			position = 0;
-			locked = false;
-			goto idle
-		}
-	} unless {
-		atomic {
-			down & (1 << TERMINATED);
-			down = down - (1 << TERMINATED);
-			position = 0;
 			goto idle
 		}
 	}
@@ -1369,9 +1406,9 @@ idle:
 	{
 		atomic {
 #ifdef NEW_DESPITE_MARK
-			RUNNING && created < CREATORS && written.reserved_until == 0;
+			RUNNING && created < CREATORS && written.end[0] == 0;
 #else
-			RUNNING && created < CREATORS && written.reserved_until == 0 && !marked;
+			RUNNING && created < CREATORS && written.end[0] == 0 && !marked;
 #endif
 			created++;
 			read_clock();
@@ -1380,9 +1417,9 @@ idle:
 		}
 		atomic {
 #ifdef NEW_SET
-			sf_durable_set(position);
+			written.end[0] = position;
 #else
-			sf_durable_raise(position);
+			sf_durable_raise(0, position);
 #endif
 			position = 0;
 			marked = true
@@ -1405,29 +1442,30 @@ idle:
 /* Shared memory is new, and no process is in the middle of a change. */
 inline restart()
 {
-	cursor = 0;
-	reserved_until = 0;
-	pending = 0;
-	pending_flushed = false;
-	opened = false;
-	generation = 0;
-#ifdef PHASES
-	wall_safe = 0;
-	opened_at = 0;
+	cursor[0] = 0;
+	reserved_until[0] = 0;
+#if LINES > 1
+	cursor[1] = 0;
+	reserved_until[1] = 0;
+	switches = 0;
+#endif
+	forget_pending();
+	generation = 1;
+#ifdef CLOSES
+#ifdef REACH
+	restarted_back = is_moved_back;
+#endif
+	moved_back = false;
+	is_moved_back = false;
 #endif
 #ifdef LEASES
 	machine_id = kept_machine;
 	lease_start = kept_start;
 	lease_end = kept_end;
+#elif defined(CLOSES)
+	lease_end = TICKS;
 #endif
 	locked = false;
-#ifdef REACH
-	stopped = false;
-#endif
-	if
-	:: watched == MOVING_BACKWARD -> watched = NONE
-	:: else
-	fi;
 	down = (1 << PROCESSES) - 1
 }
 
@@ -1448,10 +1486,10 @@ end:
 		}
 #if LOSSES > 0
 	:: d_step {						/* pg_upgrade: the mark is kept, the number is not */
-			RUNNING && losses < LOSSES && written.reserved_until > 0;
+			RUNNING && losses < LOSSES && written.end[0] > 0;
 			losses++;
-			written.reserved_until = 0;
-			flushed.reserved_until = 0;
+			written.end[0] = 0;
+			flushed.end[0] = 0;
 			restart()
 		}
 #endif
@@ -1473,6 +1511,9 @@ end:
 			promotions++;
 			replay(standby, written);
 			replay(standby, flushed);
+#if FLOORS > 0
+			floor = 0;				/* it may not have received it */
+#endif
 #ifdef LEASES
 #ifndef LEASE_COPIED
 			kept_machine = STANDBY_MACHINE;

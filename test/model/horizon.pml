@@ -5,8 +5,7 @@
  * The promise: a row that becomes visible after a horizon was returned to a reader of its database,
  * and whose ID was issued in the transaction that writes the row or checked by the guard, does not
  * have an ID below the horizon; and the horizon of a database never decreases, not even over a
- * crash.  If snowflake_set_floor() moves the generator backward, both hold for horizons up to the
- * floor, and for those that are returned later.
+ * crash.
  *
  * How to read it: see generator.pml.  A step is one access to shared memory, as there.  A row is
  * visible from the step in which its transaction leaves the process array, or from a later one, in
@@ -34,15 +33,16 @@
  * - With GUARD, a session also writes rows with keys that come from anywhere, each checked by the
  *   guard.  After an error of the guard the transaction may continue, from a savepoint.
  * - With CHANGES, the generator gets another lease of any machine ID, or is closed, and may then
- *   get a lease.  A start of the server may be one with another machine ID.
+ *   get a lease.  A lease may end below the reservation; otherwise its end is left out.  A start of
+ *   the server may be one with another machine ID.
  * - With EVICTION, the entry of a database in the table of returned horizons may be given to
  *   another database at any time.  Then the horizon may decrease, which is not checked.
- * - The second read of the generation by a reader (allowed_by_cursor) refuses more than the promise
- *   needs: spin finds no error without it, and so there is no mistake that leaves it out.  While a
- *   cursor can still be swapped by sessions that have the old machine ID, reserved_until is 0.
+ * - snowflake_move_back() is left out.  It closes the generator, which CHANGES has.  After the next
+ *   start, horizons that were returned before and are above the new start are void.
  * - Sessions and readers do not read the fields of the generator out of order; litmus/ checks that.
  *
- * Macros: the bounds below; BUFFERS, GUARD, EVICTION and REACH, see there; any other introduces one
+ * Macros: the bounds below; BUFFERS, GUARD, EVICTION and REACH, see there.  READ_BACKWARD lets a
+ * reader read cursor, machine ID and reserved_until in the opposite order.  Any other introduces one
  * mistake, for which spin has to find a row that breaks the promise, a horizon that decreases, or a
  * session that holds the horizon back while it waits.  PREPARED_FIRST is two: the order in which a
  * reader looks at slots and entries matters only if entries are added without the lock.
@@ -73,8 +73,8 @@
 #ifndef CHANGES
 #define CHANGES		0			/* of the lease, also the end of one */
 #endif
-#ifndef MOVES
-#define MOVES		0			/* calls of snowflake_set_floor */
+#ifndef FLOORS
+#define FLOORS		0			/* calls of snowflake_set_floor */
 #endif
 
 #define POSITION(tick)	((tick) * SEQUENCES)
@@ -97,17 +97,18 @@
 #define NONE			255		/* no ID; as a slot it does not hold the horizon back */
 #define EMPTY			254		/* nothing in a buffer */
 
-#if CHANGES > 0 || MOVES > 0
+#if CHANGES > 0 || FLOORS > 0
 #define CHANGING
 #endif
 
 /* Shared memory: the generator. */
 byte cursor;
 byte reserved_until;
-bool opened;
-byte generation;
+byte generation = 1;				/* 1: not open; otherwise odd while a change is in progress */
 byte machine_id = MACHINES / 2;
 bool locked;
+#define OPENED			(generation > 1)
+#define IS_ODD(value)	((value) % 2 == 1)
 #if CHANGES > 0
 byte lease_start;				/* a tick */
 bool closed;					/* lease_end is 0 */
@@ -152,7 +153,7 @@ byte watched_writer;
 
 byte crashes;
 byte changes;
-byte moves;
+byte floors;
 
 /* The processes that have not noticed a crash yet, one bit each. */
 byte down;
@@ -172,7 +173,7 @@ bool filled_from_lock;
 bool guard_refused;
 bool guard_passed_under_lock;
 bool unsure;
-bool moved_backward;
+bool raised;
 #endif
 
 /* The least ID that can still be taken from a cursor, of whatever machine ID is next. */
@@ -327,8 +328,19 @@ inline any_tick(tick)
 /*
  * state/reservation.c: open_locked, extend_locked
  *
- * The reservation is on disk, also if the generator is opened at the start of a lease.
+ * The reservation is on disk, also if the generator is opened at the start of a lease.  The
+ * candidate and the bound are raised before the generation is written, as all others.
  */
+inline raise_bound()
+{
+#ifndef NO_BOUND
+	bound = COMPOSE(cursor, 0);
+	candidate = MAX(candidate, bound)
+#else
+	skip
+#endif
+}
+
 inline open_generator()
 {
 	cursor = origin;
@@ -339,11 +351,10 @@ inline open_generator()
 #endif
 #endif
 	reserved_until = (IS_CLOSED -> 0 : cursor);
-#ifndef NO_BOUND
-	bound = COMPOSE(cursor, 0);
-	candidate = bound;
+#ifndef BOUND_AFTER_OPEN
+	raise_bound();
 #endif
-	opened = true
+	generation = 2
 }
 
 inline extend_reservation(position)
@@ -360,6 +371,12 @@ inline extend_reservation(position)
 #define RETURNED_OR_BOUND	MAX(returned[DATABASE(me)], bound)
 #endif
 
+#ifdef TAKE_IN_CHANGE
+#define IS_CHANGING	false
+#else
+#define IS_CHANGING	IS_ODD(generation)
+#endif
+
 /* A session: its transactions, one after another. */
 proctype Writer(byte me)
 {
@@ -372,9 +389,12 @@ idle:
 		/* Sleeping, or between two statements: the slot holds the transaction's first ID. */
 		assert(SLOT_AS_WRITTEN >= first);
 		if
-		:: atomic { RUNNING && opened -> generation_seen = generation }
+		:: atomic { RUNNING && OPENED && !IS_CHANGING -> generation_seen = generation }
 			goto take
-		:: atomic { RUNNING && !opened && !locked -> open_generator() }
+		:: atomic { RUNNING && !OPENED && !locked -> open_generator() }
+#ifdef BOUND_AFTER_OPEN
+			atomic { raise_bound() }
+#endif
 			goto idle
 		:: atomic {
 				RUNNING && held_next < held_end && held_generation == generation ->
@@ -382,7 +402,7 @@ idle:
 			}
 			goto idle
 #ifdef GUARD
-		:: atomic { RUNNING && opened -> any_key() }
+		:: atomic { RUNNING && OPENED -> any_key() }
 			goto guard
 #endif
 		:: atomic {
@@ -463,19 +483,11 @@ take:
 			fi
 		}
 #endif
-#ifdef COMPOSED_LATE
-		atomic {
-			id = COMPOSE(start, machine_id);
-			publish();
-			id = 0
-		}
-#else
 		atomic {
 			id = COMPOSE(start, machine_id_seen);
 			publish();
 			id = 0
 		}
-#endif
 		atomic {
 #ifndef PUBLISHED_AFTER_SWAP
 			if
@@ -488,7 +500,7 @@ take:
 			:: else -> cursor = end
 			fi;
 #endif
-#ifdef CHANGING
+#if defined(CHANGING) && !defined(NO_LOOK_AFTER_SWAP)
 			cursor_seen = 0
 		}
 		atomic {
@@ -651,11 +663,18 @@ clear:
 	}
 }
 
-/* Whether the machine ID may be of another state than the cursor. */
-#ifdef NO_LOOK_AT_RESERVATION
-#define UNSURE	(generation != generation_seen)
-#else
+/*
+ * Whether the machine ID may be of another state than the cursor, or the cursor is not on disk.  A
+ * cursor above the reservation is one that a lease, a close or a floor has moved.
+ */
+#if defined(NO_SECOND_LOOK)
+#define UNSURE	(cursor_seen > reserved_until_seen || IS_ODD(generation_seen))
+#elif defined(ODD_TRUSTED)
 #define UNSURE	(cursor_seen > reserved_until_seen || generation != generation_seen)
+#elif defined(NO_LOOK_AT_RESERVATION)
+#define UNSURE	(IS_ODD(generation_seen) || generation != generation_seen)
+#else
+#define UNSURE	(cursor_seen > reserved_until_seen || IS_ODD(generation_seen) || generation != generation_seen)
 #endif
 #ifdef NOT_DURABLE
 #define ALLOWED_UNSURE	cursor_seen
@@ -717,11 +736,14 @@ idle:
 		if
 #ifndef NOT_OPENED
 		:: atomic {
-				RUNNING && !opened && !locked -> open_generator()
+				RUNNING && !OPENED && !locked -> open_generator()
 			}
+#ifdef BOUND_AFTER_OPEN
+			atomic { raise_bound() }
+#endif
 			goto idle
 		:: atomic {
-				RUNNING && opened && !horizon_locked -> horizon_locked = true
+				RUNNING && OPENED && !horizon_locked -> horizon_locked = true
 #else
 		:: atomic {
 				RUNNING && !horizon_locked -> horizon_locked = true
@@ -749,15 +771,20 @@ idle:
 		fi;
 #ifdef CHANGING
 		generation_seen = generation;
-#endif
-		atomic {
-			cursor_seen = cursor;
-#ifdef CHANGING
-		}
+#ifdef READ_BACKWARD
+		reserved_until_seen = reserved_until;
+		machine_id_seen = machine_id;
+		cursor_seen = cursor;
+#else
+		cursor_seen = cursor;
 		machine_id_seen = machine_id;
 		reserved_until_seen = reserved_until;
+#endif
 		atomic {
 #else
+		atomic {
+			generation_seen = generation;
+			cursor_seen = cursor;
 			machine_id_seen = machine_id;
 			reserved_until_seen = reserved_until;
 #endif
@@ -835,22 +862,35 @@ idle:
 
 #ifdef CHANGING
 
-inline stop_issuing()
+/* state/generator_state.c: sf_begin_change, sf_end_change */
+inline begin_change()
 {
-	previous = reserved_until;
-	reserved_until = 0
+#ifndef NOT_ODD
+	if
+	:: OPENED -> generation++
+	:: else
+	fi
+#else
+	skip
+#endif
 }
 
-inline resume_issuing(position)
+inline end_change()
 {
-	generation++;
-	reserved_until = position
+	if
+#ifdef NOT_ODD
+	:: OPENED -> generation = generation + 2
+#else
+	:: OPENED -> generation++
+#endif
+	:: else
+	fi
 }
 
 /* The registry worker, or an administrator. */
 proctype Changer(byte me)
 {
-	byte position, machine, previous;
+	byte position, machine;
 	bool leaves;
 
 idle:
@@ -876,19 +916,15 @@ idle:
 			}
 			goto close
 #endif
-#if MOVES > 0
+#if FLOORS > 0
 		:: atomic {
-				RUNNING && opened && !horizon_locked && !locked && moves < MOVES ->
-				moves++;
-				horizon_locked = true;
+				RUNNING && OPENED && !locked && floors < FLOORS ->
+				floors++;
 				locked = true;
 				any_tick(position);
-				position = POSITION(position);
-				if
-				:: position >= cursor -> goto forward
-				:: else -> goto backward
-				fi
+				position = POSITION(position)
 			}
+			goto raise
 #endif
 		fi;
 
@@ -896,97 +932,67 @@ idle:
 		/* state/change.c: sf_change_lease */
 lease:
 		atomic {
-			stop_issuing();
-			leaves = machine != machine_id
+			leaves = machine != machine_id;
+			begin_change()
 		}
+#ifdef EVEN_EARLY
+		atomic { end_change() }
+#endif
 		atomic {
 			machine_id = machine;
 			lease_start = position;
 			closed = false
 		}
-		if
-		:: atomic {
-				leaves && opened -> cursor = MIN(NEXT_TICK(cursor), POSITION(TICKS))
-			}
-		:: atomic { else }
-		fi;
 		atomic {
 			if
-			:: opened -> cursor = MAX(cursor, POSITION(position))
+			:: OPENED && leaves -> cursor = MAX(MIN(NEXT_TICK(cursor), POSITION(TICKS)), POSITION(position))
+			:: OPENED && !leaves -> cursor = MAX(cursor, POSITION(position))
 			:: else
 			fi
 		}
-		atomic { resume_issuing(previous) }
+		atomic {
+			if				/* the end of the lease */
+			:: true
+			:: reserved_until = MIN(reserved_until, NEXT_TICK(POSITION(position)))
+			fi
+		}
+#ifndef EVEN_EARLY
+		atomic { end_change() }
+#endif
 		goto unlock;
 
 		/* sf_change_close */
 close:
-		atomic { stop_issuing() }
+		atomic { begin_change() }
 		atomic {
-			cursor = (opened -> MIN(NEXT_TICK(cursor), POSITION(TICKS)) : cursor);
-			closed = true
+			closed = true;
+			reserved_until = 0
 		}
-		atomic { resume_issuing(0) }
+		atomic { cursor = (OPENED -> MIN(NEXT_TICK(cursor), POSITION(TICKS)) : cursor) }
+		atomic { end_change() }
 		goto unlock;
 #endif
 
-#if MOVES > 0
-		/* sf_change_floor; horizons that are above the floor are void from now on */
-forward:
-		atomic { origin = MAX(position, reserved_until) }
-		atomic { stop_issuing() }
+#if FLOORS > 0
+		/* sf_raise_floor */
+raise:
+#ifndef FLOOR_NOT_DURABLE
+		atomic { origin = MAX(origin, position) }
+#endif
+		atomic { reserved_until = MAX(reserved_until, position) }
 		atomic { cursor = MAX(cursor, position) }
 		atomic {
-			previous = MAX(previous, position);
-			resume_issuing(previous)
-		}
-		goto unlock;
-
-backward:
-		atomic {
-			origin = position;
-			promised[0] = MIN(promised[0], COMPOSE(position, 0));
-#if DATABASES > 1
-			promised[1] = MIN(promised[1], COMPOSE(position, 0));
-#endif
+			generation = generation + 2;
 #ifdef REACH
-			moved_backward = true;
+			raised = true;
 #endif
 		}
-		atomic { stop_issuing() }
-		atomic { cursor = position }
-		atomic { resume_issuing(position) }
-#ifdef RESET_TO_ZERO
-		atomic {
-			candidate = 0;
-			returned[0] = 0
-		}
-#elif defined(RESET_TO_FLOOR)
-		atomic {
-			candidate = COMPOSE(position, 0);
-			returned[0] = COMPOSE(position, 0)
-		}
-#elif !defined(NOT_RESET)
-		atomic {
-			candidate = COMPOSE(position, 0);
-			bound = MIN(bound, COMPOSE(position, 0));
-			returned[0] = MIN(returned[0], COMPOSE(position, 0))
-#if DATABASES > 1
-			;
-			returned[1] = MIN(returned[1], COMPOSE(position, 0))
-#endif
-		}
-#endif
 #endif
 unlock:
 		atomic {
-#if MOVES > 0
-			horizon_locked = false;
-#endif
 			locked = false;
 			position = 0;
 			machine = 0;
-			previous = 0;
 			leaves = false;
 			goto idle
 		}
@@ -996,7 +1002,6 @@ unlock:
 			down = down - (1 << me);
 			position = 0;
 			machine = 0;
-			previous = 0;
 			leaves = false;
 			goto idle
 		}
@@ -1010,8 +1015,7 @@ inline restart()
 {
 	cursor = 0;
 	reserved_until = 0;
-	opened = false;
-	generation = 0;
+	generation = 1;
 	locked = false;
 #if CHANGES > 0
 	closed = false;

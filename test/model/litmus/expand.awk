@@ -3,11 +3,11 @@
 #
 # PostgreSQL's primitives on AArch64: plain accesses are LDR and STR; pg_read_barrier is DMB ISHLD;
 # pg_memory_barrier is DMB ISH; pg_write_barrier is DMB ISHST, the weakest that it may be (compilers
-# emit DMB ISH); a compare-and-swap, an addition and an exchange are LDAXR and STLXR, or one
+# emit DMB ISH); a compare-and-swap and an exchange are LDAXR and STLXR, or one
 # instruction of LSE.  A swap that fails ends its process, and so does an exclusive store that
 # fails: the loop that it is in begins again.  A process that runs to its end has done=1.
-# stop_issuing and resume_issuing are the functions of state/generator_state.c, each with a barrier
-# of its name.
+# begin_change and end_change are the functions of state/generator_state.c, each with a barrier
+# of its name.  They write the generation, which only the holder of the lock does, without an addition.
 
 function emit(text) { code[process, ++lines[process]] = text }
 
@@ -48,19 +48,6 @@ function swap(cell, expected, value,	e, v, found) {
 	emit("B.NE END" process)
 	if (form != "lse")
 		exclusive(v, cell)
-}
-
-function add(cell,	one, found, sum) {
-	found = register("found_in_" cell)
-	if (form == "lse") {
-		one = operand(1)
-		emit("LDADDAL " one "," found "," address(cell))
-		return
-	}
-	sum = register("sum")
-	emit("LDAXR " found "," address(cell))
-	emit("ADD " sum "," found ",#1")
-	exclusive(sum, cell)
 }
 
 function exchange(cell, found, value,	v) {
@@ -111,8 +98,6 @@ function step(word, first, second, third) {
 		emit("STR " operand(second) "," address(first))
 	else if (word == "swap")
 		swap(first, second, third)
-	else if (word == "add")
-		add(first)
 	else if (word == "exchange")
 		exchange(first, second, third)
 	else if (word == "read_barrier")
@@ -121,13 +106,12 @@ function step(word, first, second, third) {
 		barrier(first, "ISHST")
 	else if (word == "full_barrier")
 		barrier(first, "ISH")
-	else if (word == "stop_issuing") {
-		step("write", "reserved_until", 0)
-		barrier("stop_issuing", "ISH")
-	} else if (word == "resume_issuing") {
-		step("add", "generation")
-		barrier("resume_issuing", "ISHST")
-		step("write", "reserved_until", first)
+	else if (word == "begin_change") {
+		step("write", "generation", first)
+		barrier("begin_change", "ISH")
+	} else if (word == "end_change") {
+		barrier("end_change", "ISHST")
+		step("write", "generation", first)
 	} else {
 		print FILENAME ": what is " word "?" > "/dev/stderr"
 		exit 1
@@ -149,10 +133,10 @@ function condition(	i, text) {
 	return substr(text, 5)
 }
 
-# Whether a process has read the same generation twice.
+# Whether a process has read the same even generation twice.
 function kept(name,	i, text) {
 	text = ""
-	for (i = 0; i <= 2; i++)
+	for (i = 2; i <= 6; i += 2)
 		text = text " \\/ " term(name ".generation_seen=" i) " /\\ " term(name ".generation_again=" i)
 	return substr(text, 5)
 }
