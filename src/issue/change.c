@@ -171,33 +171,13 @@ sf_change_close(SfGenerator *generator)
 	return end;
 }
 
-/*
- * Lines that were used after the instant are lowered to it.  A generator that was moved back before
- * in this run may be below the instant: of several calls the last one counts, and so all lines are
- * raised to it.
- */
-static void
-move_lines(SfGenerator *generator, SfInstant instant, bool again)
-{
-	for (int line = 0; line < sf_generator_lines(generator); line++)
-	{
-		SfInstant	durable;
-
-		if (!sf_durable_end(generator->kind, line, &durable))
-			continue;
-		if (durable > instant)
-			sf_durable_lower_end(generator, line, instant);
-		else if (again)
-			XLogFlush(sf_durable_raise_end(generator, line, instant));
-	}
-}
-
 SfBackChange
 sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 {
-	bool		again = pg_atomic_read_u32(&generator->moved_back) != 0;
 	uint64		end = 0;
 
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		return SF_BACK_MOVED_BEFORE;
 	for (int line = 0; line < sf_generator_lines(generator); line++)
 	{
 		uint64		position = next_position(generator, line);
@@ -209,11 +189,17 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 	*before = sf_generator_time(generator, end);
 	if (sf_position_at(&generator->layout, instant) < pg_atomic_read_u64(&generator->lease_start))
 		return SF_BACK_BEFORE_LEASE;
-	if (instant >= *before && !again)
+	if (instant >= *before)
 		return SF_BACK_NOT_BACK;
 	pg_atomic_write_u32(&generator->moved_back, 1);
 	close_locked(generator);
-	move_lines(generator, instant, again);
+	for (int line = 0; line < sf_generator_lines(generator); line++)
+	{
+		SfInstant	durable;
+
+		if (sf_durable_end(generator->kind, line, &durable) && durable > instant)
+			sf_durable_lower_end(generator, line, instant);
+	}
 	if (sf_generator_is_open(generator))
 		*before = sf_generator_time(generator, sf_generator_end(generator));
 	return SF_BACK_MOVED;
