@@ -90,9 +90,9 @@ $ids->continues($server, 'accepted, it is trusted');
 log_matches($server, 0, qr/LOG:  the clock was accepted for Snowflake IDs after a jump of 36\d\d(?:\.\d)? days/, 'the log tells');
 $clock->step(-$decade);
 fails_with($server, $nextval, '53400', $refused);
-$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-log_matches($server, 0, qr/LOG:  the floor of Snowflake IDs was set to 20/, 'the log tells that the floor was set');
-$ids->continues($server, 'the floor set back, it continues');
+move_back($server, 'clock_timestamp()');
+log_matches($server, 0, qr/LOG:  the generator of Snowflake IDs was moved back to 20/, 'the log tells that the generator was moved back');
+$ids->continues($server, 'moved back, it continues');
 
 # Also if the jump is before the first ID of a run, or while a session waits for another one
 # that writes the reservation.
@@ -138,7 +138,7 @@ $clock->step(3540);
 $ids->continues($server, 'almost an hour forward');
 $clock->step(-3540);
 fails_with($server, $nextval, '53400', $refused, qr/can be issued in (?:5[89](?:\.\d)?) min\./,
-	qr/HINT:  The clock is behind, was ahead when earlier IDs were issued, or a floor .* was set before the last start\.  Correct the clock if it is behind\.  Otherwise wait, or use snowflake_set_floor\(\)/);
+	qr/HINT:  The clock is behind, was ahead when earlier IDs were issued, or a floor .* was set before the last start\.  Correct the clock if it is behind\.  Otherwise wait, or use snowflake_move_back\(\) to move the generator back, and restart the server\./);
 $clock->step(3540);
 
 # Without a limit, any jump is.
@@ -147,8 +147,8 @@ $clock->step(86400);
 $ids->continues($server, 'a day forward, without a limit');
 configure($server, 'snowflake.max_clock_step', 3600000);
 $clock->step(-86400 - 3540);
-$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-$ids->continues($server, 'and the floor set back again');
+move_back($server, 'clock_timestamp()');
+$ids->continues($server, 'and moved back again');
 
 # An hour back while stopped.
 $server->stop;
@@ -169,8 +169,8 @@ fails_with($server, $nextval, '53400', $refused);
 $clock->step(2 * 7200);
 $ids->continues($server, 'a clock that was behind is corrected');
 $clock->step(-7200);
-$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-$ids->continues($server, 'the clock and the floor set back');
+move_back($server, 'clock_timestamp()');
+$ids->continues($server, 'the clock set back, and the generator moved back');
 
 # An hour back over a crash that ends a transaction of 20 000 IDs.
 $session = $server->background_psql('postgres', on_error_stop => 0);

@@ -134,6 +134,7 @@ $other->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $other->restart;
 my $state = q{INSERT INTO pg_replication_origin VALUES (65533, 'state'), (65531, 'epoch'), (65530, 'layout')};
 $other->safe_psql('postgres', "SET allow_system_table_mods = on; $state; SELECT pg_replication_origin_drop(roname) FROM pg_replication_origin");
+$other->restart;
 fails_with(@drop, qr/the durable state of Snowflake IDs is missing/);
 is($other->safe_psql('postgres', $partitions), $before, 'nor while no layout is recorded');
 $other->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');

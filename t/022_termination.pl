@@ -1,6 +1,5 @@
-# A session that is terminated because the server is being stopped returns what is reserved
-# (019_stop.pl); here: without holding up others, and without being held up itself.  Any other
-# session that is terminated returns nothing.
+# A session that is terminated, in whatever way, ends at once, neither holds up others nor is held up
+# itself, and writes nothing.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -11,7 +10,7 @@ my $server = snowflake_server('main', { clock => $clock },
 	'snowflake.machine_id = 5', "snowflake.layout = 'epoch=2024-01-01 tick=1s timestamp=32 machine=8 sequence=20'",
 	"snowflake.max_wait = '50ms'", "snowflake.max_ahead = '10ms'", 'wal_level = logical', 'max_wal_senders = 2');
 $server->safe_psql('postgres', 'CREATE DATABASE other');
-$clock->step(10);    # what CREATE EXTENSION has reserved has passed
+$clock->step(10);    # what was reserved before has passed
 
 my $tick = 'SELECT snowflake_nextval() >> 28';
 my $durable = q{SELECT remote_lsn - '0/0' FROM pg_replication_origin_status WHERE local_id = 65533};
@@ -23,29 +22,28 @@ sub terminate
 	return $server->safe_psql('other', "SELECT pg_terminate_backend($pid, 20000)");
 }
 
-# A session that is terminated while the server runs returns nothing: without room for WAL that would
-# crash the server.
-my $before_stop = $server->background_psql('postgres');
-$before_stop->query($tick);
-my $kept = $server->safe_psql('postgres', $durable);
-is(terminate($before_stop->query('SELECT pg_backend_pid()')), 't', 'a session ends while the server runs');
-$before_stop->{run}->finish;
-is($server->safe_psql('postgres', $durable), $kept, 'it returns nothing');
-$clock->step(10);
-write_pid_file_status($server, 'stopping');
-
-# The tick is not lost: a role that terminates its own sessions must not hold up others.
+# The tick is not lost: a role that terminates its own sessions must not hold up others.  So it is while
+# the server runs, when a write could crash it if there is no room for WAL; and while it is being
+# stopped.  A session that is terminated in a transaction does not hold the horizon back.
 my $now = $clock->freeze;
-my $session = $server->background_psql('postgres');
-my $first = $session->query($tick);
-my $reserved = $server->safe_psql('postgres', $durable);
-is(terminate($session->query('SELECT pg_backend_pid()')), 't', 'a session ends');
-$session->{run}->finish;
-cmp_ok($server->safe_psql('postgres', $durable), '<', $reserved, 'and returns the reservation');
-is(($server->psql('postgres', $tick))[1], $first, 'the next ID is of the same tick');
+my ($session, $reserved);
+for my $status ('ready', 'stopping')
+{
+	write_pid_file_status($server, $status);
+	$clock->freeze($now += 10);
+	$session = $server->background_psql('postgres');
+	my $first = $session->query("BEGIN; $tick");
+	$reserved = $server->safe_psql('postgres', $durable);
+	is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '1', "$status: a session holds the horizon back");
+	is(terminate($session->query('SELECT pg_backend_pid()')), 't', "$status: it ends");
+	$session->{run}->finish;
+	is($server->safe_psql('postgres', $durable), $reserved, "$status: and writes nothing");
+	is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', "$status: nor does it hold the horizon back");
+	is(($server->psql('postgres', $tick))[1], $first, "$status: the next ID is of the same tick");
+}
 
-# Nor is any catalog read: that can wait for a lock, and a process that exits is not interrupted.
-# Here the session decodes WAL, with a snapshot of the past and with no catalog in its caches.
+# No catalog is read: that can wait for a lock, and a process that exits is not interrupted.  Here the
+# session decodes WAL, with a snapshot of the past and with no catalog in its caches.
 $clock->freeze($now + 10);
 $server->safe_psql('postgres', q{CREATE TABLE decoded (number int);
 	SELECT pg_create_logical_replication_slot('slot', 'test_decoding')});
@@ -63,7 +61,7 @@ is(terminate($pid), 't', 'a session ends while a catalog is locked');
 $other->query('ROLLBACK');
 $other->quit;
 $session->{run}->finish;
-cmp_ok($server->safe_psql('postgres', $durable), '<', $reserved, 'and returns the reservation');
+is($server->safe_psql('postgres', $durable), $reserved, 'and writes nothing');
 
 # A walsender can end when no WAL may be written any more.
 $clock->freeze($now + 15);
@@ -74,7 +72,7 @@ $walsender->pump until $out =~ /\n/;
 $reserved = $server->safe_psql('postgres', $durable);
 is(terminate($server->safe_psql('other', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walsender'})), 't', 'a walsender ends');
 $walsender->finish;
-is($server->safe_psql('postgres', $durable), $reserved, 'and returns nothing');
+is($server->safe_psql('postgres', $durable), $reserved, 'and writes nothing');
 
 # Without a postmaster sessions end as in a crash: they leave the shared memory at once.
 $clock->freeze($now + 20);
@@ -86,7 +84,7 @@ $server->kill9;
 wait_until(sub { !grep { kill 0, $_ } @children });
 $session->{run}->finish;
 $server->start;
-is($server->safe_psql('postgres', $durable), $reserved, 'a session whose postmaster has died returns nothing');
+is($server->safe_psql('postgres', $durable), $reserved, 'a session whose postmaster has died writes nothing');
 $server->stop;
 
 done_testing();

@@ -67,14 +67,16 @@ sub excess
 	return 'inf';
 }
 
+# Print how many seconds a call took, for excess.
+my $begin = 'SELECT clock_timestamp() AS begin \gset';
+my $end = q{SELECT 'took ' || extract(epoch FROM clock_timestamp() - :'begin')};
+
 # A call waits, with a wait event, and its wait ends as described above.
 sub ends_in_time
 {
-	my ($event, $call, $too_long, $least) = @_;
-	my $limit = $least // 0.3;
+	my ($event, $call, $too_long) = @_;
+	my $limit = 0.3;
 	my $waits = $named ? "wait_event = 'Snowflake$event'" : "wait_event_type = 'Extension'";
-	my $begin = 'SELECT clock_timestamp() AS begin \gset';
-	my $end = q{SELECT 'took ' || extract(epoch FROM clock_timestamp() - :'begin')};
 	my $unlimited = 'SET snowflake.max_wait = -1';
 	my %attempts = (
 		'statement_timeout' => sub {
@@ -121,7 +123,7 @@ sub start_writer
 {
 	$clock->step(600);
 	$clock->slow_disk(3600);
-	my $writer = start_psql($nextval);
+	my $writer = start_psql("SET snowflake.max_wait = -1; $nextval");
 	$writer->{pid} = await($writer, q{lower(wait_event) IN ('walsync', 'walwrite')}, 'pid');
 	return $writer;
 }
@@ -151,9 +153,12 @@ ends_in_time('Reservation', @$_)
   for [ $nextval, $not_written ], [ 'SELECT snowflake_set_floor(clock_timestamp())', $not_written ],
   [ 'SELECT snowflake_accept_layout()', $not_written ];
 
+# Moving the generator back waits for the same lock, and changes nothing if it does not get it.
+ends_in_time('Reservation', "SELECT snowflake_move_back('2026-01-01')", $not_written);
+
 # The error of max_wait; and another session can be stopped instead of slow.
 fails_with($server, "SET snowflake.max_wait = 0; $nextval", '53400', qr/could not write the reservation/,
-	qr/The process with PID $writer->{pid} is writing the reservation to WAL\./, qr/HINT:  Check the disk/);
+	qr/The process with PID $writer->{pid} is writing the reservation to WAL\.\nHINT:  Check the disk/);
 kill 'STOP', $writer->{pid};
 ends_in_time('Reservation', $nextval, $not_written);
 is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake'), 2, 'the view answers');
@@ -164,7 +169,7 @@ finish_writer($writer);
 $server->safe_psql('postgres', q{SELECT snowflake_set_floor(clock_timestamp() + interval '1 hour'), sno_set_floor(clock_timestamp() + interval '1 hour')});
 ends_in_time('Clock', $nextval, qr/53400: could not generate a Snowflake ID within 300 ms/);
 ends_in_time('Clock', 'SELECT sno_nextval()', qr/53400: could not generate a sno ID within 300 ms/);
-$server->safe_psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp()), sno_set_floor(clock_timestamp())');
+$clock->step(3600);
 
 # The lock of the horizon, whose holder is stopped.  It is held almost all the time by a session that
 # computes horizons, since it then looks at the slots of 1000 backends.  If it is stopped while it holds
@@ -187,6 +192,52 @@ ends_in_time('Horizon', $_)
 kill 'CONT', $pid;
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 finish($reader);
+
+# Nothing else waits for a disk.  A session flushes WAL, another one has filled the buffers of WAL, and
+# so a third one, which writes the reservation, waits for the first one while it holds
+# PostgreSQL's lock of the replication origins, a wait that cannot be interrupted.  Calls that write
+# nothing answer within a second; so does a call that needs an ID, with its error.
+$server->append_conf('postgresql.conf', "wal_buffers = '32kB'");
+$observer->quit;
+$server->restart;
+$observer = $server->background_psql('postgres');
+my $some_id = $server->safe_psql('postgres', $nextval);
+$clock->step(600);
+$clock->slow_disk(3600);
+my $flushing = start_psql(q{SELECT pg_logical_emit_message(true, 'test', 'flushed') IS NULL});
+await($flushing, q{lower(wait_event) IN ('walsync', 'walwrite')}, 'pid');
+my $filling = start_psql(q{SELECT count(pg_logical_emit_message(false, 'test', repeat('x', 8000))) FROM generate_series(1, 20)});
+await($filling, q{wait_event_type = 'LWLock'}, 'pid');
+$writer = start_psql("SET snowflake.max_wait = -1; $nextval");
+await($writer, q{wait_event_type = 'LWLock'}, 'pid');
+my $origins = start_psql('SELECT count(*) FROM pg_replication_origin_status');
+like(await($origins, q{wait_event_type = 'LWLock'}, 'wait_event'), qr/^ReplicationOrigin/, 'the lock of the replication origins is held');
+for ([ 'SELECT count(*) FROM pg_stat_snowflake', '2' ],
+	[ 'SELECT count(*) >= 0 FROM pg_stat_snowflake_horizon', 't' ],
+	[ 'SELECT count(*) FROM sno_snapshot()', '1' ],
+	[ 'SELECT snowflake_server_machine_id()', '5' ],
+	[ q{SELECT snowflake_check_layout() IS NULL, 'answered'}, 'answered' ],
+	[ "SELECT snowflake_machine_id($some_id), snowflake_timestamp($some_id)", '5\|20' ],
+	[ "SELECT $some_id < snowflake_boundary('2100-01-01')", 't' ],
+	[ 'CALL snowflake_horizon(NULL)', '\d{10}' ],
+	[ "SET snowflake.max_wait = '10ms'; $nextval", 'ERROR:  53400: could not write the reservation' ])
+{
+	my ($call, $answer) = @$_;
+	my $best = 'inf';
+
+	for (1 .. 3)
+	{
+		my $took = excess(start_call("$begin\n$call; $end"), qr/$answer/, 0);
+
+		$best = $took if $took < $best;
+		last if $best < 1;
+	}
+	cmp_ok($best, '<', 1, "behind a disk: $call");
+}
+$clock->slow_disk(0);
+is(finish($filling), "20\n", 'the disk is fast again');
+like(finish($writer), qr/^\d+$/, 'the reservation is written');
+finish($_) for $flushing, $origins;
 
 # A stop in mode fast ends the sessions that wait.
 $writer = start_writer();

@@ -1,6 +1,6 @@
 # IDs of type sno when the clock steps back: the generator continues at once, in the other
-# phase, and no ID is issued twice, over second steps, crashes, promotions and among 64
-# sessions.
+# line, and no ID is issued twice, over second steps, crashes, promotions, floors, a move back, and among
+# 64 sessions.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -13,17 +13,18 @@ $server->backup('copy');
 
 my %seen;
 
-# IDs of one session of a server are new, agree with the clock, and are of one phase.
+# IDs of one session of a server are new, agree with the clock, and are of one line: "f" is the first
+# one, and "t" the second one.
 sub issues
 {
-	my ($from, $phase, $name) = @_;
+	my ($from, $line, $name) = @_;
 	my @rows = split /\n/, $from->safe_psql('postgres', q{
 		SELECT id, (sno_decode(id)).tick_tock, sno_partition(id), extract(epoch FROM clock_timestamp() - sno_timestamp(id))
 		FROM sno_nextvals(1000, 3) AS id});
 	my @again = grep { $seen{ (split /\|/)[0] }++ } @rows;
-	my @wrong = grep { my (undef, $t, $partition, $behind) = split /\|/; $t ne $phase || $partition != 77 || $behind < -0.02 || $behind > 5 } @rows;
+	my @wrong = grep { my (undef, $t, $partition, $behind) = split /\|/; $t ne $line || $partition != 77 || $behind < -0.02 || $behind > 5 } @rows;
 
-	is(scalar(@rows) . ' ' . scalar(@again) . ' ' . scalar(@wrong), '1000 0 0', "$name: new, in the phase $phase, true to the clock");
+	is(scalar(@rows) . ' ' . scalar(@again) . ' ' . scalar(@wrong), '1000 0 0', "$name: new, in the line $line, true to the clock");
 }
 
 sub refuses
@@ -47,7 +48,7 @@ is(snapshot('partition, sequence_min, sequence_max, wall_safe IS NULL, drifts'),
 crash($server);
 $server->start;
 refuses('within what was reserved before a crash');
-is(snapshot('drifts'), '0', 'and that is no change of phase');
+is(snapshot('drifts'), '0', 'and that is no switch to the other line');
 $clock->set(2);
 $clock->thaw;
 issues($server, 'f', 'past that');
@@ -55,26 +56,27 @@ issues($server, 'f', 'past that');
 my $first_hi = snapshot('wall_hi');
 $clock->set(-3600);
 issues($server, 't', 'an hour back');
-is(snapshot("drifts, wall_safe = '$first_hi'"), '1|t', 'its state has how far the other phase was used');
+is(snapshot("drifts, wall_safe = '$first_hi'"), '1|t', 'its state has how far the other line was used');
 $clock->set(-3700);
-refuses('a second step back, into what was used in both phases');
+refuses('a second step back, into what was used in both lines');
 $clock->set(-3500);
 issues($server, 't', 'past the last step');
 $clock->set(0);
-issues($server, 't', 'past both phases');
+issues($server, 't', 'past both lines');
 $clock->set(600);
 issues($server, 't', 'ten minutes on');
 $clock->set(500);
 issues($server, 'f', 'a step back that is not as far');
-is(snapshot('drifts'), '2', 'is the second change of phase');
+is(snapshot('drifts'), '2', 'is the second switch');
 
-# A crash keeps the phase and the used positions.
+# A crash keeps what was used in both lines; switches are counted from the start of the server.
 crash($server);
 $clock->set(505);
 $server->start;
 issues($server, 'f', 'after a crash');
+is(snapshot('drifts'), '0', 'no switch in this run');
 $clock->set(300);
-refuses('a step back into what was used in both phases before the crash');
+refuses('a step back into what was used in both lines before the crash');
 $clock->set(505);
 
 # The clock is set back while the server is down: a regression like any other.
@@ -84,6 +86,7 @@ $server->stop;
 $clock->set(800);
 $server->start;
 issues($server, 't', 'the clock was set back while the server was down');
+is(snapshot('drifts'), '1', 'the run begins in the second line');
 crash($server);
 $clock->set(650);
 $server->start;
@@ -102,23 +105,29 @@ is($wrong->safe_psql('postgres', 'SELECT (sno_decode(sno_nextval())).tick_tock')
 $its_clock->set(2);
 is($wrong->safe_psql('postgres', 'SELECT (sno_decode(sno_nextval())).tick_tock'), 't', 'continues when it is corrected');
 
-# The end of the timestamp bits: callers wait for a floor there, also if the durable state rounds it up to
-# the end, and a clock that is past it is an error.
-$wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:31.2Z')");
+# The end of the timestamp bits: callers wait for a floor in the last tick, also after a restart; IDs are
+# issued up to the last tick; a clock that is past it is an error.
+$wrong->safe_psql('postgres', "SELECT sno_set_floor('2079-09-07 15:47:35.548Z')");
 fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);
-$wrong->stop;
-$wrong->start;
+$wrong->restart;
 fails_with($wrong, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within /);
-$wrong->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
-$its_clock->step(2);
+move_back($wrong, 'clock_timestamp()', 'sno');
 is($wrong->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(10, 0)'), '10', 'moved back, it continues');
+my $end = 3461327255.552;
 $wrong->stop;
-$its_clock->set(3461327260 - time);
+$its_clock->freeze($end - 3.5);
 $wrong->start;
-fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/reached the last timestamp of type sno/, qr/HINT:  Check the clock/);
+for my $before (3.5, 0.002)
+{
+	$its_clock->freeze($end - $before);
+	is($wrong->safe_psql('postgres', "SET snowflake.max_wait = '1s'; SELECT clock_timestamp() - sno_timestamp(sno_nextval()) < interval '4 ms'"), 't', "an ID $before s before the end");
+}
+$its_clock->freeze($end);
+fails_with($wrong, 'SELECT sno_nextval()', '2200H', qr/reached the last timestamp of type sno/, qr/DETAIL:  The last tick of the layout ends at 2079-09-07 15:47:35\.552/, qr/HINT:  Check the clock/);
 $wrong->stop;
 
-# The floor holds in both phases, also over a crash.
+# The floor holds in both lines: when it was reached in one of them, the other one issues no ID below it
+# either, over a restart and a crash.
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 hour')");
 refuses('a floor that is ahead of the clock');
 crash($server);
@@ -127,34 +136,119 @@ refuses('and over a crash');
 $server->stop;
 $clock->set(1100);
 $server->start;
-refuses('and before it, with the other phase free');
+refuses('and before it, in either line');
 $clock->set(1200 + 3610);
 issues($server, 't', 'until the clock is there');
-$server->stop;
-$server->start;
+my %stop = (
+	'' => sub { },
+	' and a restart' => sub { $server->restart },
+	' and a crash' => sub { crash($server); $server->start });
+my $offset = 1200 + 3610;
+for my $way (sort keys %stop)
+{
+	my $floor = $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '60 s'); SELECT clock_timestamp() + interval '60 s'") =~ s/^\n//r;
+
+	$clock->set($offset += 70);
+	$server->safe_psql('postgres', 'SELECT sno_nextval()');
+	$clock->set($offset - 30);
+	$stop{$way}->();
+	my (undef, $id) = $server->psql('postgres', 'SELECT sno_nextval()');
+	is($id, '', "a step back to before the floor$way: no ID");
+	$clock->set($offset += 30);
+	is($server->safe_psql('postgres', "SELECT sno_timestamp(sno_nextval()) > '$floor'"), 't', "IDs after it$way");
+}
+
+# A floor before the first ID of a run.
+$server->restart;
 $server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
 refuses('a floor that was set before the first ID');
-$server->stop;
-$server->start;
-$server->safe_psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
-is($server->safe_psql('postgres', "SET snowflake.max_wait = '10 s'; SELECT (sno_decode(sno_nextval())).tick_tock"), 't', 'and set back before the first ID');
-$server->safe_psql('postgres', "SELECT sno_set_floor(clock_timestamp() + interval '1 minute')");
-$clock->set(1200 + 4300);
-issues($server, 't', 'until it is reached');
+my (undef, undef, $kept) = $server->psql('postgres', 'SELECT sno_set_floor(clock_timestamp())');
+like($kept, qr/NOTICE:  the floor of sno IDs was not changed\nDETAIL:  All new IDs have later times anyway\./, 'it only rises');
+refuses('and holds');
+move_back($server, 'clock_timestamp()', 'sno');
+issues($server, 'f', 'moved back');
 
-# A standby that is promoted continues from the same state.
+# A floor raises the line that is behind, and not the one that is ahead of it.
+$clock->set($offset += 100);
+issues($server, 'f', 'later');
+$clock->set($offset -= 40);
+issues($server, 't', 'a step back');
+is($server->safe_psql('postgres', q{SELECT sno_set_floor(clock_timestamp() + interval '10 s'); SELECT wall_safe > clock_timestamp() + interval '30 s' FROM sno_snapshot()}),
+	"\nt", 'a floor between the two lines');
+refuses('which holds in the line that was behind');
+$clock->set($offset += 11);
+issues($server, 't', 'until the clock is there');
+
+# A standby that is promoted continues with both lines.
+$clock->set($offset += 1000);
+issues($server, 't', 'later');
 my $standby = snowflake_server('standby', { clock => $clock, backup => [ $server, 'copy', has_streaming => 1 ] });
 $server->wait_for_catchup($standby);
 fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
 fails_with($standby, 'SELECT sno_at(now(), 0)', '25006', qr/sno_at\(\)/);
 $server->stop;
 $standby->promote;
-$clock->set(1200 + 4000);
+$clock->set($offset - 300);
 issues($standby, 'f', 'a promoted standby whose clock is behind');
-$clock->set(1200 + 3900);
+is($standby->safe_psql('postgres', "SELECT drifts, wall_safe > clock_timestamp() + interval '290 s' FROM sno_snapshot()"), '0|t', 'begins in the first line, and has how far the second one was used');
+$clock->set($offset - 400);
 my ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sno_nextval()');
-isnt($status, 0, 'has a record of what was used in both phases');
+isnt($status, 0, 'has a record of what was used in both lines');
 $standby->stop;
+
+# Each step, with a clock that stands still: which line the next ID is of, or '' if there is none, and
+# its time, in seconds.
+my $two_clock = TestClock->new;
+my $base = $two_clock->freeze(int(time) + 200);
+my $two = snowflake_server('two', { clock => $two_clock }, 'snowflake.max_wait = 0', 'snowflake.sno_partition = 78');
+sub next_is
+{
+	my ($at, $line, $name) = @_;
+
+	$two_clock->freeze($base + $at);
+	my (undef, $id) = $two->psql('postgres', 'SELECT (sno_decode(id)).tick_tock, round(extract(epoch FROM sno_timestamp(id)), 1) FROM sno_nextval() AS id');
+	is($id, $line eq '' ? '' : sprintf('%s|%.1f', $line, $base + $at), $name);
+}
+next_is(100, 'f', 'the first line');
+next_is(0, 't', 'a step back: the second one');
+next_is(-10, '', 'another step back waits');
+next_is(50, 't', 'forward, in the line that was used last');
+next_is(60, 't', 'and again');
+next_is(55, '', 'back to before that line, with the other one ahead');
+next_is(101, 't', 'past both lines');
+next_is(100.5, 'f', 'back to between the lines: the third switch');
+is($two->safe_psql('postgres', 'SELECT drifts FROM sno_snapshot()'), '2', 'each of which is counted');
+next_is(100.7, 'f', 'forward');
+next_is(100.6, '', 'back to before both');
+
+# A call that waits goes on in the line that is allowed first: here the one that is not active.
+next_is(200, 'f', 'later');
+next_is(150, 't', 'a step back');
+next_is(300, 't', 'forward');
+$two_clock->freeze($base + 199.5);
+$two_clock->run_on;
+is($two->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT (sno_decode(sno_nextval())).tick_tock"), 'f', 'a call waits for the first line');
+
+# Moved back: a line that was used at a later time starts at the instant, and one that was not starts
+# where it was.
+next_is(500, 'f', 'the first line');
+next_is(450, 't', 'the second one');
+$two_clock->freeze($base + 470);
+is($two->safe_psql('postgres', "SELECT sno_move_back(clock_timestamp())"), '', 'the generator is moved back to between the lines');
+fails_with($two, 'SELECT sno_nextval()', '55000', qr/the generator of sno IDs was moved back/, qr/HINT:  Restart the server\./);
+is($two->psql('postgres', 'SELECT sno_set_floor(now())'), 3, 'and has no floor');
+crash($two);
+$two->start;
+next_is(470, 'f', 'after a crash the first line starts at the instant');
+next_is(460, 't', 'a step back: the second line starts where it was');
+next_is(450, '', 'and not before that');
+$two_clock->freeze($base + 440);
+move_back($two, 'clock_timestamp()', 'sno');
+next_is(440, 'f', 'both lines start at an instant before both');
+next_is(435, '', 'and neither before it');
+next_is(441, 'f', 'the first one');
+next_is(440.5, 't', 'and the second one');
+$two->stop;
 
 # Many sessions while the clock steps, and crashes.
 my $busy = snowflake_server('busy', { clock => $clock }, 'snowflake.max_wait = -1', 'max_connections = 100', 'snowflake.sno_partition = 77');
@@ -182,7 +276,7 @@ my $result = $busy->safe_psql('postgres', q{
 		count(*) FILTER (WHERE (sno_decode(id)).tick_tock) > 1000 FROM taken});
 my ($count, $duplicates, $both) = split /\|/, $result;
 cmp_ok($count, '>', 128_000, "256 sessions and 4 crashes: $count IDs");
-is("$duplicates $both", '0 t', 'none twice, metabytes left aside, in both phases');
+is("$duplicates $both", '0 t', 'none twice, metabytes left aside, in both lines');
 $busy->stop;
 
 # Two servers share a partition by their sequence numbers.
@@ -195,7 +289,7 @@ is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * '
 my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-63'", 'snowflake.max_wait = -1');
 is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or((sno_decode(id)).tick_tock) FROM (SELECT sno_nextvals(30000, 0) AS id) i'), '30000|f',
 	'all the IDs of a narrow range');
-is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a change of phase');
+is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a switch');
 is($narrow->safe_psql('postgres', "SELECT overflow_ticks > 100 FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', 'are counted as overflows');
 for (1 .. 20)
 {

@@ -232,6 +232,8 @@ report_not_moved_back(SfGenerator *generator, SfBackChange why, TimestampTz inst
 			break;
 		case SF_BACK_LOST:
 			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_LOST);
+		case SF_BACK_MOVED_BEFORE:
+			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_MOVED_BACK);
 	}
 }
 

@@ -176,6 +176,8 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 {
 	uint64		end = 0;
 
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		return SF_BACK_MOVED_BEFORE;
 	for (int line = 0; line < sf_generator_lines(generator); line++)
 	{
 		uint64		position = next_position(generator, line);
@@ -198,6 +200,8 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 		if (sf_durable_end(generator->kind, line, &durable) && durable > instant)
 			sf_durable_lower_end(generator, line, instant);
 	}
+	if (sf_generator_is_open(generator))
+		*before = sf_generator_time(generator, sf_generator_end(generator));
 	return SF_BACK_MOVED;
 }
 

@@ -31,11 +31,12 @@ typedef enum SfBackChange
 	SF_BACK_NOT_BACK,			/* the generator is not past the instant */
 	SF_BACK_BEFORE_LEASE,
 	SF_BACK_LOST,				/* the durable end is lost */
+	SF_BACK_MOVED_BEFORE,		/* since the last start */
 } SfBackChange;
 
 /*
- * Close the generator until the next start, and let it begin at an instant then.  *before is the
- * time of the position at which it was.  The lock is held.  Raises the errors of sf_durable_raise.
+ * Close the generator until the next start, and let it begin at an instant then.  *before is a time
+ * that no horizon was above.  The lock is held.  Raises the errors of sf_durable_raise.
  */
 extern SfBackChange sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before);
 

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout configure fails_with log_matches wait_for_log children wait_until scaled start_issuing none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wait_until scaled start_issuing none_is_issued_twice);
 
 sub import
 {
@@ -310,6 +310,18 @@ sub restart_with_layout
 	$server->append_conf('postgresql.conf', "snowflake.layout = '$layout'");
 	$server->restart;
 	$server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
+}
+
+# Move a generator back to an instant, an expression of SQL, and restart the server, which then issues
+# IDs from there on.  Returns the messages of the call.  The kind is "sno", or that of bigint.
+sub move_back
+{
+	my ($server, $instant, $kind) = @_;
+	my ($status, undef, $messages) = $server->psql('postgres', 'SELECT ' . ($kind // 'snowflake') . "_move_back($instant)");
+
+	die $messages if $status != 0;
+	$server->restart;
+	return $messages;
 }
 
 # Change a setting and wait until a new session sees it.
