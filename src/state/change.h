@@ -34,9 +34,9 @@ typedef enum SfBackChange
 } SfBackChange;
 
 /*
- * Close the generator until the next start, and let it begin at an instant then.  If it was closed so
- * before, it begins at the last one of the instants, which can be any.  *before is a time that no horizon
- * was above.  The lock is held.  Raises the errors of sf_durable_raise.
+ * Close the generator until the next start, and let it begin at an instant then.  If it was closed
+ * like this before, the instant can be any, and the last one counts.  *before is a time that no
+ * horizon was above.  The lock is held.  Raises the errors of sf_durable_raise.
  */
 extern SfBackChange sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before);
 
