@@ -10,7 +10,8 @@ my $numbers = q{SELECT string_agg(format('%s %s', local_id, remote_lsn), ', ' OR
 my $layout = "SELECT string_agg(remote_lsn::text, ' ' ORDER BY local_id) FROM pg_replication_origin_status WHERE local_id IN (65530, 65531)";
 my $marks = q{SELECT count(*) FROM pg_parameter_acl WHERE parname = 'snowflake.max_wait'};
 
-# Give numbers of the durable state a name, so that SQL can change them.
+# Give numbers of the durable state a name, so that SQL can change them.  The server has a copy of the
+# numbers, and sees the change when it is started again.
 sub with_names
 {
 	my ($on, $sql, @numbers) = @_;
@@ -26,11 +27,11 @@ sub remove_state
 
 	with_names($on, join('; ', map { "SELECT pg_replication_origin_drop('test $_')" } @numbers), @numbers);
 }
-my @all = (65530 .. 65534);
+my @all = (65528 .. 65534);
 
 # One state for all databases, which DROP EXTENSION keeps.
 log_matches($server, 0, qr/LOG:  created the durable state of Snowflake IDs with the layout "twitter"\n/, 'CREATE EXTENSION creates the state, which is logged');
-is($server->safe_psql('postgres', "SELECT count(*) FROM pg_replication_origin_status WHERE local_id BETWEEN 65530 AND 65534"), '5', 'it takes five slots');
+is($server->safe_psql('postgres', "SELECT count(*) FROM pg_replication_origin_status WHERE local_id BETWEEN 65528 AND 65534"), '7', 'it takes seven slots');
 is($server->safe_psql('postgres', $marks), '1', 'and leaves a mark');
 my $first = $server->safe_psql('postgres', $nextval);
 $server->safe_psql('postgres', 'CREATE DATABASE other');
@@ -100,6 +101,18 @@ crash($server);
 $server->start;
 $server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT snowflake_nextval(), sno_nextval()");
 
+# One line of sno alone is lost: the server cannot tell which IDs it has issued in it.
+for my $line (65529, 65532)
+{
+	remove_state($server, $line);
+	$server->restart;
+	fails_with($server, 'SELECT sno_nextval()', '55000', qr/the durable state of sno IDs is missing/);
+	fails_with($server, "SELECT sno_move_back('2026-01-01')", '55000', qr/the durable state of sno IDs is missing/, qr/HINT:  Use sno_set_floor\(\) /);
+	is($server->safe_psql('postgres', "SELECT reserved_until IS NULL FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', "number $line is lost: no reservation is known");
+	$server->safe_psql('postgres', 'SELECT sno_set_floor(now())');
+	$server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT snowflake_nextval(), sno_nextval()");
+}
+
 # Removed by the steps of docs/operations.md: the next CREATE EXTENSION makes a new state.  It and the
 # first rows can be one transaction, at any isolation level.
 for my $level ('READ COMMITTED', 'SERIALIZABLE')
@@ -125,7 +138,7 @@ SQL
 # the state.
 my $layout_before = $server->safe_psql('postgres', $layout);
 $server->safe_psql('postgres', 'DROP EXTENSION snowflake');
-remove_state($server, 65532, 65533);
+remove_state($server, 65529, 65532, 65533);
 $server->safe_psql('postgres', 'REVOKE SET ON PARAMETER snowflake.max_wait FROM PUBLIC');
 $server->restart;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -137,6 +150,7 @@ is($server->safe_psql('postgres', $layout), $layout_before, 'with its layout');
 $server->safe_psql('postgres', 'DROP EXTENSION snowflake');
 remove_state($server, @all);
 $server->safe_psql('postgres', 'REVOKE SET ON PARAMETER snowflake.max_wait FROM PUBLIC');
+$server->restart;
 $server->safe_psql('postgres', "CREATE DATABASE more_$_") for 1 .. 3;
 my $creator = $server->background_psql('postgres');
 $creator->query_safe('BEGIN; CREATE EXTENSION snowflake');
@@ -158,11 +172,12 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $server->stop;
 $server->start;
 with_names($server, "SELECT pg_replication_origin_advance('test 65533', 'FFFFFFFF/0')", 65533);
-fails_with($server, $nextval, '2200H', qr/reached the last timestamp of the Snowflake layout "twitter"/);
-$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
-like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'the floor is set back');
 $server->restart;
+fails_with($server, $nextval, '2200H', qr/reached the last timestamp of the Snowflake layout "twitter"/);
+move_back($server, 'now()');
+like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'the generator is moved back');
 with_names($server, "SELECT pg_replication_origin_advance('test 65531', '1/1')", 65531);
+$server->restart;
 fails_with($server, $nextval, '55000', qr/the recorded layout of Snowflake IDs is invalid/, qr/HINT:  .* snowflake_accept_layout\(\)\./);
 fails_with($server, 'SELECT snowflake_check_layout()', '55000', qr/the recorded layout of Snowflake IDs is invalid/);
 $server->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
@@ -176,7 +191,7 @@ $acquired->query_safe("SELECT pg_replication_origin_session_setup('test')");
 fails_with($server, $nextval, '55006', qr/already active/);
 my (undef, undef, $fatal) = $server->psql('postgres', "SET exit_on_error = on; $nextval");
 like($fatal, qr/FATAL:  .* is already active/, 'a session ends while it writes');
-fails_with($server, 'SELECT snowflake_set_floor(now())', '55006', qr/already active/);
+fails_with($server, "SELECT snowflake_set_floor(now() + interval '10 s')", '55006', qr/already active/);
 $acquired->query_safe('SELECT pg_replication_origin_session_reset()');
 $acquired->quit;
 
@@ -205,40 +220,176 @@ crash($server);
 $server->start;
 like($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; $nextval"), qr/^\d+$/, 'a rollback and a crash keep the layout');
 
-# The floor, forward and backward.
+# The floor only rises.
+my $state_of = "SELECT floor, reserved_until FROM pg_stat_snowflake WHERE generator = 'bigint'; $numbers WHERE local_id = 65533";
+my $unchanged = qr/NOTICE:  the floor of Snowflake IDs was not changed\nDETAIL:  All new IDs have later times anyway\./;
+
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 day')");
 fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The floor was set to 20.* by snowflake_set_floor\(\), and /,
-	qr/HINT:  Wait until then, or use snowflake_set_floor\(\) .* the same IDs are issued again\./);
-$server->restart;
-fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock is behind, was ahead .*, or a floor in the future was set before the last start\..* use snowflake_set_floor\(\) to move the generator backward.* the same IDs are issued again\./);
-$server->safe_psql('postgres', "SELECT snowflake_set_floor(now())");
-$server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '1 day')");
-fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait until then, or use sno_set_floor\(\)/);
-$server->safe_psql('postgres', "SELECT sno_set_floor(now())");
-is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval \'1 s\''), 't', 'the floor is back');
-fails_with($server, "SELECT snowflake_set_floor(snowflake_timestamp(snowflake_nextval()) - interval '1 ms')", '22023', qr/cannot move the floor of Snowflake IDs back to 20/,
-	qr/DETAIL:  The next ID has a later time, but by no more than the generator reserves/, qr/HINT:  If this is the present time, wait at most that long\.  Otherwise use an earlier time\./);
-fails_with($server, "SELECT snowflake_set_floor('infinity')", '22008', qr/must be within the layout/);
-fails_with($server, "SELECT snowflake_set_floor('2014-12-31')", '22008', qr/must be within the layout/);
+	qr/HINT:  Wait until then, or use snowflake_move_back\(\) with an earlier time and restart the server\.  .* the same IDs are issued again\./);
+$before = $server->safe_psql('postgres', $state_of);
+my $log_before = -s $server->logfile;
+for my $instant ('now()', "'2020-01-01'", "now() + interval '23 h'")
+{
+	my ($status, undef, $said) = $server->psql('postgres', "SELECT snowflake_set_floor($instant)");
 
-# A session drops the batch that it took before the generator was moved.  (A batch ends with its
-# transaction, so these are in one.)
+	is($status, 0, "a floor at $instant is no error");
+	like($said, $unchanged, 'the call says that it changes nothing');
+	is($server->safe_psql('postgres', $state_of), $before, 'and nothing moves');
+}
+unlike(substr(slurp_file($server->logfile), $log_before), qr/the floor of Snowflake IDs was set/, 'nor is it logged');
+$server->restart;
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock is behind, was ahead .*, or a floor in the future was set before the last start\..* use snowflake_move_back\(\) to move the generator back, and restart the server\..* the same IDs are issued again\./);
+
+# An administrator moves the generator back, before it is opened and after that.
+like(move_back($server, "now() + interval '12 h'"), qr/NOTICE:  no Snowflake IDs are issued until the server is restarted/, 'the call says what it needs');
+fails_with($server, $nextval, '53400', qr/can be issued in (?:11\.9|12) h\./);
+move_back($server, 'now()');
+is($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval '1 s'"), 't', 'the generator is moved back');
+$server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '1 day')");
+fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait until then, or use sno_move_back\(\)/);
+move_back($server, 'now()', 'sno');
+is($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; SELECT sno_timestamp(sno_nextval()) < clock_timestamp() + interval '1 s'"), 't', 'and that of type sno');
+
+# Instants that are refused; nothing changes.
+$server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; $nextval");
+my $floor_of = "SELECT floor FROM pg_stat_snowflake WHERE generator = 'bigint'";
+$before = $server->safe_psql('postgres', $floor_of);
+for my $function ('snowflake_set_floor', 'snowflake_move_back')
+{
+	fails_with($server, "SELECT $function('$_')", '22008', qr/must be within the layout/) for 'infinity', '-infinity', '2014-12-31', '2200-01-01';
+	fails_with($server, "SELECT $function(NULL)", '22004', qr/argument "instant" must not be null/);
+}
+fails_with($server, "SELECT snowflake_move_back($_)", '22023', qr/cannot move the generator of Snowflake IDs back to 20/,
+	qr/DETAIL:  The next ID has no later time than that\./, qr/HINT:  To issue IDs from a later time on, use snowflake_set_floor\(\)\./)
+  for "now() + interval '1 s'", "snowflake_timestamp(snowflake_nextval()) + interval '1 ms'";
+is($server->safe_psql('postgres', $floor_of), $before, 'a call that is refused changes nothing');
+like($server->safe_psql('postgres', $nextval), qr/^\d+$/, 'and IDs are still issued');
+
+# A session drops the batch that it took before the floor was set, and before the generator was moved
+# back.  (A batch ends with its transaction, so these are in one.)
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');
 $server->reload;
 $server->poll_query_until('postgres', q(SELECT current_setting('snowflake.max_ahead') = '1min'));
-$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
-my $session = $server->background_psql('postgres');
-$session->query('BEGIN');
-is($session->query("SELECT min(snowflake_timestamp(id)) > now() + interval '20 s', count(*) FROM snowflake_nextvals(1000) id"), 't|1000', 'a session ahead of the clock');
-$server->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
-is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) < now() + interval '20 s'"), 't', 'the generator moved back, its next ID is from there');
+
+# A session whose transaction is open, and which holds the rest of a batch: it has issued one ID of it,
+# and the next one is the ID after it.
+my $batch = 'SELECT count(*) FROM snowflake_nextvals(1000)';
+sub holds_batch
+{
+	my ($name) = @_;
+	my $session = $server->background_psql('postgres', on_error_stop => 0);
+
+	$session->query('BEGIN');
+	$session->query($batch);
+	ok(wait_until(sub { -$session->query($nextval) + $session->query($nextval) == 1 }), "$name: a session holds a batch");
+	return $session;
+}
+
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '10 s')");
-$session->query('COMMIT; BEGIN');
-$session->query('SELECT count(*) FROM snowflake_nextvals(1000)');
+my $session = holds_batch('a floor above the position');
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
-is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) > now() + interval '20 s'"), 't', 'and if it is moved forward');
-$session->query('COMMIT');
+is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) > clock_timestamp() + interval '20 s'"), 't', 'it drops the batch');
 $session->quit;
+$session = holds_batch('a floor below the position');
+my $held = $session->query($nextval);
+my $taken = $server->safe_psql('postgres', $nextval);
+(undef, undef, my $said) = $server->psql('postgres', 'SELECT snowflake_set_floor(now())');
+like($said, $unchanged, 'the floor is not changed');
+cmp_ok($session->query($nextval), '>', $taken, 'it drops the batch, and continues above all others');
+cmp_ok($taken, '>', $held, 'which were above its batch');
+$session->quit;
+
+# Moved back, the generator is closed at once, in all sessions, until the restart.  IDs then begin at
+# the instant; so they do after a crash of the server or of one process.
+my @moved = ('55000', qr/the generator of Snowflake IDs was moved back/, qr/DETAIL:  It issues no IDs until the server is restarted\./, qr/HINT:  Restart the server\./);
+my %restart = (
+	'a restart' => sub { $server->restart },
+	'a stop in mode immediate' => sub { $server->stop('immediate'); $server->start },
+	'a crash' => sub { crash($server); $server->start },
+	'a crash after a checkpoint' => sub { $server->safe_psql('postgres', 'CHECKPOINT'); crash($server); $server->start },
+	'a crash of one process' => sub {
+		my $victim = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c', 'SELECT pg_sleep(600)' ], '2>', '/dev/null');
+		my $pid = wait_until(sub { $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'") });
+
+		kill_process($server, $pid, sub { $victim->finish });
+	});
+$server->append_conf('postgresql.conf', 'restart_after_crash = on');
+for my $way (sort keys %restart)
+{
+	$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '55 s')");
+	my $holder = holds_batch($way);
+	my $instant = $server->safe_psql('postgres', q{SELECT date_trunc('milliseconds', now() + interval '50 s')});
+	my $from = -s $server->logfile;
+	my ($status, undef, $warning) = $server->psql('postgres', "SELECT snowflake_move_back('$instant')");
+
+	is($status, 0, "$way: moved back");
+	like($warning, qr/WARNING:  readers that use snowflake_horizon\(\) might miss rows/, 'with a warning');
+	log_matches($server, $from, qr/LOG:  the generator of Snowflake IDs was moved back to \Q$instant\E/, 'which is logged');
+	$holder->{stderr} = '';
+	$holder->query($nextval);
+	like($holder->{stderr}, qr/ERROR:  the generator of Snowflake IDs was moved back/, 'the session that holds a batch issues no ID');
+	fails_with($server, $_, @moved) for "SET snowflake.max_wait = -1; $nextval", $batch, "SELECT snowflake_set_floor(now() + interval '1 h')";
+	$holder->quit;
+	$restart{$way}->();
+	is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval())'), $instant, "$way: the first ID is at the instant");
+	is($server->safe_psql('postgres', $floor_of), $instant, 'which the view has');
+}
+
+# The last call counts.
+for my $order ([ 45, 50 ], [ 50, 45 ])
+{
+	$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '55 s')");
+	my @instants = split /\n/, $server->safe_psql('postgres', "SELECT date_trunc('milliseconds', now() + interval '$order->[0] s');
+		SELECT date_trunc('milliseconds', now() + interval '$order->[1] s')");
+	$server->psql('postgres', "SELECT snowflake_move_back('$_')") for @instants;
+	$server->restart;
+	is($server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval())'), $instants[1], 'moved back twice, the server starts at the last instant');
+}
+
+# The durable number cannot be written: the generator is closed, and the next start repeats nothing.
+$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '50 s')");
+$last = $server->safe_psql('postgres', $nextval);
+$server->safe_psql('postgres', "SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES (65533, 'test')");
+$acquired = $server->background_psql('postgres');
+$acquired->query_safe("SELECT pg_replication_origin_session_setup('test')");
+fails_with($server, 'SELECT snowflake_move_back(now())', '55006', qr/already active/);
+fails_with($server, $nextval, @moved);
+$acquired->query_safe('SELECT pg_replication_origin_session_reset()');
+$acquired->quit;
+$server->safe_psql('postgres', "SET allow_system_table_mods = on; DELETE FROM pg_replication_origin WHERE roname = 'test'");
+$server->restart;
+cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $last, 'a call that fails has not moved the generator back');
+move_back($server, 'now()');
+
+# Under load, a floor at the present time is never an error, and none of the sessions notices.
+my @running = map { start_issuing($server, 'SELECT snowflake_nextvals(2147483647)') } 1 .. 4;
+wait_until(sub { 4 == grep { -e $_->{file} && -s _ > 20_000 } @running });
+my $times = scaled(2000, 200);
+my $set = $server->psql('postgres', <<"SQL");
+SET client_min_messages = warning;
+DO \$\$ BEGIN FOR i IN 1..$times LOOP PERFORM snowflake_set_floor(clock_timestamp()); PERFORM snowflake_set_floor(clock_timestamp() + i % 20 * interval '1 ms'); END LOOP; END \$\$
+SQL
+is($set, 0, "the floor is set to the present time $times times, and to a later time, without an error");
+is((grep { $_->{run}->pumpable } @running), 4, 'no session has ended');
+$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%\_psql\_cursor%' AND pid <> pg_backend_pid()});
+$_->{run}->finish for @running;
+my $disordered = 0;
+for my $file (map { $_->{file} } @running)
+{
+	my $previous = 0;
+
+	open(my $ids, '<', $file) or die $!;
+	while (my $id = <$ids>)
+	{
+		$disordered++ if $id <= $previous;
+		$previous = $id;
+	}
+	close $ids;
+}
+is($disordered, 0, 'the IDs of each session increase');
+none_is_issued_twice(4 * 1000, 'sessions while the floor is set', map { $_->{file} } @running);
+unlink map { $_->{file} } @running;
 
 # Without slots the state is not loaded.  With fewer than it needs, the server does not start.  The
 # numbers are there again when the setting is right.
@@ -247,11 +398,11 @@ $before = $server->safe_psql('postgres', "$numbers WHERE local_id <> 65533");
 $server->append_conf('postgresql.conf', "$setting = 0\nmax_wal_senders = 0");
 $server->restart;
 fails_with($server, $nextval, '53400', qr/could not read the durable state of Snowflake IDs/, qr/DETAIL:  .* because "$setting" is 0\./,
-	qr/HINT:  Set "$setting" to at least 5/);
+	qr/HINT:  Set "$setting" to at least 7/);
 $server->safe_psql('postgres', 'CREATE DATABASE without');
 (undef, undef, $refused) = $server->psql('without', "\\set VERBOSITY verbose\nCREATE EXTENSION snowflake");
-like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  It needs 5 slots for replication origins, but "$setting" is 0\./, 'CREATE EXTENSION says how many it needs');
-$server->append_conf('postgresql.conf', "$setting = 3");
+like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  It needs 7 slots for replication origins, but "$setting" is 0\./, 'CREATE EXTENSION says how many it needs');
+$server->append_conf('postgresql.conf', "$setting = 6");
 $server->stop;
 is($server->start(fail_ok => 1), 0, 'a server with fewer slots than numbers does not start');
 log_matches($server, 0, qr/PANIC:  could not find free replication state, increase "?$setting/, 'and says so');

@@ -64,8 +64,9 @@ $server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p1'), ('p
 insert('a');
 reads('', 'nothing is read beyond a prepared transaction');
 is($server->safe_psql('postgres', "
-	SELECT datname, pid IS NULL, gid, first_id < (SELECT min(id) FROM feed), since <= now() FROM pg_stat_snowflake_horizon"),
-	'postgres|t|first|t|t', 'the view has it');
+	SELECT datname, pid IS NULL, gid, first_id < (SELECT min(id) FROM feed), since = prepared
+	FROM pg_stat_snowflake_horizon JOIN pg_prepared_xacts USING (gid)"),
+	'postgres|t|first|t|t', 'the view has it, since the PREPARE');
 $server->safe_psql('postgres', "COMMIT PREPARED 'first'");
 reads('a p1 p2', 'after its commit its rows are read');
 is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'and the view is empty');
@@ -96,7 +97,8 @@ for my $way ('restart', 'crash')
 	$server->safe_psql('other', "INSERT INTO feed (who) VALUES ('o')");
 	insert('b');
 	reads('', "$way: a prepared transaction still holds the horizon back");
-	is($server->safe_psql('postgres', 'SELECT datname, pid IS NULL, gid, since <= now() FROM pg_stat_snowflake_horizon'), "postgres|t|$way|t", "$way: the view has it");
+	is($server->safe_psql('postgres', 'SELECT datname, pid IS NULL, gid, since = prepared FROM pg_stat_snowflake_horizon JOIN pg_prepared_xacts USING (gid)'),
+		"postgres|t|$way|t", "$way: the view has it");
 	reads('o', "$way: not that of another database", $server, 'other');
 	cmp_ok(horizon(), '>=', $before, "$way: the horizon does not go back");
 	$server->safe_psql('postgres', "COMMIT PREPARED '$way'");
@@ -124,10 +126,11 @@ reads('c', 'the guard lets rows pass that are in order');
 
 # Sessions of several databases; the monitoring view shows the lag of all.
 my $session = $server->background_psql('other');
-$session->query_safe("BEGIN; INSERT INTO feed (who) VALUES ('open')");
+$session->query_safe("BEGIN; SELECT pg_sleep(0.1); INSERT INTO feed (who) VALUES ('open')");
 insert('a');
 reads('a', 'a transaction of another database does not hold the horizon back');
 reads('', 'one of this database does', $server, 'other');
+is($server->safe_psql('postgres', 'SELECT since = xact_start FROM pg_stat_snowflake_horizon JOIN pg_stat_activity USING (pid)'), 't', 'the view has when it began, before its first ID');
 $server->poll_query_until('postgres', "SELECT horizon_lag > '10 ms' AND horizon < now() FROM pg_stat_snowflake WHERE generator = 'bigint'") or die;
 $server->safe_psql('postgres', "CREATE ROLE app LOGIN; GRANT ALL ON feed, position, been_read TO app");
 is($server->safe_psql('postgres', 'SELECT datname, pid IS NULL, first_id IS NULL, since IS NULL FROM pg_stat_snowflake_horizon', extra_params => [ '-U', 'app' ]),
@@ -182,15 +185,33 @@ fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute
 $server->safe_psql('postgres', q{CREATE FUNCTION unsafe_sno() RETURNS sno LANGUAGE sql PARALLEL SAFE AS 'SELECT sno_nextval()'});
 fails_with($server, "SET $parallel; SELECT unsafe_sno()", '25000', qr/cannot execute sno_nextval\(\) during a parallel operation/);
 
-# The generator moved back by an administrator: the readers' positions have to be moved as well.
-$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 h')");
-reads('', 'a horizon an hour ahead of the clock');
-my ($status, $stdout, $stderr) = $server->psql('postgres', 'SELECT snowflake_set_floor(clock_timestamp())');
-like($stderr, qr/WARNING:  readers that use snowflake_horizon\(\) might miss rows\nDETAIL:  Horizons up to \d+ might have been returned, but IDs are now issued from \d+\./, 'a move back warns');
-my ($floor) = $stderr =~ /HINT:  Change all positions of readers that are above (\d+) to this number\./ or diag($stderr);
-$server->safe_psql('postgres', "UPDATE position SET next = least(next, $floor)");
-insert('back');
-reads('back', 'with the position that the hint names no row is missed');
+# The generator moved back by an administrator: the readers' positions have to be moved as well.  A
+# floor that changes nothing has no warning.
+for my $case ([ 'an hour ahead of the clock', "now() + interval '1 h'", '', 'clock_timestamp()', 'back' ],
+	[ 'in the tick of the last ID', 'now()', 'last', "snowflake_timestamp(max(id)) - interval '10 ms' FROM feed", 'back last' ])
+{
+	my ($name, $floor, $row, $instant, $rows) = @$case;
+
+	$server->safe_psql('postgres', "SELECT snowflake_set_floor($floor)");
+	insert($row) if $row ne '';
+	reads($row, "a horizon $name");
+	$before = horizon();
+	my ($status, $stdout, $stderr) = $server->psql('postgres', "SELECT snowflake_set_floor(clock_timestamp() - interval '1 min')");
+	unlike($stderr, qr/WARNING/, "$name: a floor below the position does not warn");
+	(undef, $instant) = $server->psql('postgres', "SELECT $instant");
+	($status, $stdout, $stderr) = $server->psql('postgres', "SELECT snowflake_move_back('$instant')");
+	my ($returned, $from) = $stderr =~ /WARNING:  readers that use snowflake_horizon\(\) might miss rows\nDETAIL:  Horizons up to (\d+) might have been returned, but IDs are issued from (\d+) after the next start\./
+	  or diag($stderr);
+	cmp_ok($returned, '>=', $before, "$name: a move back warns, with a number that no horizon was above");
+	my ($first) = $stderr =~ /HINT:  Change all positions of readers that are above (\d+) to this number\./ or diag($stderr);
+	is($first, $from, "$name: and with the first ID");
+	cmp_ok(horizon(), '>=', $before, "$name: until the restart the horizon does not go back");
+	cmp_ok(horizon(), '<=', $returned, "$name: nor is it above that number");
+	$server->restart;
+	$server->safe_psql('postgres', "UPDATE position SET next = least(next, $first)");
+	insert('back');
+	reads($rows, "$name: with the position that the hint names no row is missed");
+}
 
 # A standby has no horizon; a reader there uses that of the primary, when it has replayed the WAL
 # that the primary had written.

@@ -201,7 +201,7 @@ $server->append_conf('postgresql.conf', "wal_buffers = '32kB'");
 $observer->quit;
 $server->restart;
 $observer = $server->background_psql('postgres');
-my $some_id = $server->safe_psql('postgres', $nextval);
+my $some_id = $server->safe_psql('postgres', "SET snowflake.max_wait = -1; $nextval");
 $clock->step(600);
 $clock->slow_disk(3600);
 my $flushing = start_psql(q{SELECT pg_logical_emit_message(true, 'test', 'flushed') IS NULL});

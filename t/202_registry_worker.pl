@@ -360,8 +360,43 @@ $log = -s $fixed->logfile;
 is($fixed->start(fail_ok => 1), 0, 'a malformed connection string keeps the server from starting');
 log_matches($fixed, $log, qr/invalid value for parameter "snowflake\.registry"\n.*DETAIL:  missing "=" .* string\n.*HINT:  Use a libpq connection string/, 'which the log says');
 
-# The floor cannot be set before the lease.
-fails_with($server, "SELECT snowflake_set_floor('2020-01-01')", '22023', qr/must not be before the lease of this server/);
+# A floor before the lease changes nothing.  The generator cannot be moved back to a time before the
+# lease, in which another server can have had the machine ID.
+my (undef, undef, $kept) = $server->psql('postgres', "SELECT snowflake_set_floor('2020-01-01')");
+like($kept, qr/NOTICE:  the floor of Snowflake IDs was not changed/, 'a floor before the lease changes nothing');
+fails_with($server, "SELECT ${_}_move_back('2020-01-01')", '22023', qr/cannot move the generator of (?:Snowflake|sno) IDs back to a time before the lease of this server/,
+	qr/DETAIL:  The lease begins at 20/)
+  for 'snowflake', 'sno';
+$fleet->begins_to_issue($server, 'and IDs are still issued');
+
+# Moved back within the lease, the generator is closed until a restart, whatever the registry worker
+# does: it renews the lease, and it releases it and claims another one.  After a crash and after a stop,
+# which releases the lease as well, IDs begin at the instant, or where the next lease begins.
+my $back = $fleet->server('back', lines => ['snowflake.registry_lease = 600']);
+my @moved_back = ('55000', qr/the generator of Snowflake IDs was moved back/, qr/HINT:  Restart the server\./);
+$fleet->begins_to_issue($back, 'a server issues IDs');
+for my $way ('crash', 'stop')
+{
+	my ($instant) = $back->safe_psql('postgres', q{SELECT snowflake_set_floor(now() + interval '100 s');
+		SELECT date_trunc('milliseconds', now() + interval '1 s')}) =~ /(.+)\z/;
+
+	is($back->psql('postgres', "SELECT snowflake_move_back('$instant')"), 0, "before a $way it is moved back");
+	fails_with($back, $nextval, @moved_back);
+	my $renewed = $fleet->leased($back, 'lease_until');
+	$back->reload;
+	$back->poll_query_until('postgres', "SELECT lease_until > '$renewed'::timestamptz FROM pg_stat_snowflake LIMIT 1");
+	fails_with($back, $nextval, @moved_back);
+	is($back->psql('postgres', 'SELECT sno_nextval()'), 0, 'the generator of type sno is open');
+	$fleet->restart_registry_worker($back);
+	$fleet->wait_for_state($back, 'held');
+	fails_with($back, $nextval, @moved_back);
+	if   ($way eq 'crash') { crash($back); }
+	else                   { $back->stop; }
+	$back->start;
+	$fleet->begins_to_issue($back, 'after a restart it issues IDs');
+	is($fleet->leased($back, "floor >= '$instant' AND floor <= now()"), 't', 'from the instant on');
+}
+$back->stop;
 
 # The connection string, which can contain a password, is not shown to all roles.
 $server->safe_psql('postgres', 'CREATE ROLE ordinary');

@@ -5,7 +5,7 @@
  * The format is that of github.com/muyo/sno.  From the top:
  *
  *	39 bits		units: 4 ms each, since 2010-01-01T00:00:00Z
- *	 1 bit		tick-tock: which of two phases, see phase.h
+ *	 1 bit		tick-tock: which of two lines, see line.h
  *	 8 bits		metabyte: its meaning is the caller's
  *	16 bits		partition: of the server that issued it
  *	16 bits		sequence: within the unit
@@ -148,7 +148,7 @@ extern bool sf_sno_from_text(const char *text, SfSno *id);
  * The upper 64 bits of the ID would be such a key, but up to 65 536 IDs that are issued
  * fast differ in the sequence alone.  Most of these IDs have the same metabyte and
  * partition.  Therefore the key is made with a reference, such as the first ID of a
- * sort.  The upper 40 bits of the key are those of the ID: time and phase.  The lower 24
+ * sort.  The upper 40 bits of the key are those of the ID: time and line.  The lower 24
  * bits are the rank of metabyte and partition, halved.  In the middle of these ranks,
  * 65 536 are inserted: the sequence numbers of IDs that have the metabyte and partition
  * of the reference.

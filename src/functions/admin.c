@@ -79,26 +79,29 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 }
 
 /*
- * Accept only the registry that was refused, and not any other registry that is reached next.
+ * Accept only the registry that was refused, and not any other registry that is reached next.  The
+ * lock excludes other writers of the number.
  */
 Datum
 snowflake_accept_registry(PG_FUNCTION_ARGS)
 {
 	SfShared   *shared = sf_shared_required();
-	SfLeaseState registry;
+	int64		identity;
 
 	PreventCommandDuringRecovery("snowflake_accept_registry()");
-	registry = sf_lease_state(&shared->lease);
-	if (registry.other_identity == 0)
+	sf_lock_acquire(&shared->lease.lock);
+	identity = shared->lease.other_identity;
+	if (identity != 0)
+		sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
+	sf_lock_release(&shared->lease.lock);
+	if (identity == 0)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("no registry is waiting to be accepted"),
 				errdetail("This server has not refused a registry."),
 				errhint("Set \"snowflake.registry\" to the new registry first, and restart the server."));
-	sf_durable_set(SF_DURABLE_REGISTRY, (uint64) registry.other_identity);
 	ereport(LOG,
-			errmsg("the registry with identity %lld was accepted",
-				   (long long) registry.other_identity));
+			errmsg("the registry with identity %lld was accepted", (long long) identity));
 
 	/* last, since this can be interrupted; the worker asks again in any case */
 	sf_lease_request(&shared->lease, SF_REQUEST_NOW);

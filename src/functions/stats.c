@@ -1,5 +1,5 @@
 /*
- * views.c
+ * stats.c
  *	  The rows of the views pg_stat_snowflake, pg_stat_snowflake_horizon and snowflake_layouts, and
  *	  SQL functions that describe this server.
  *

@@ -297,7 +297,7 @@ write_slot(int64 first)
 	my_first = first;
 }
 
-/* The memory may belong to a segment that is detached before on_shmem_exit callbacks run. */
+/* The transaction has been aborted, and the session has not left its PGPROC. */
 static void
 leave_slot(int code, Datum argument)
 {
@@ -309,7 +309,7 @@ static void
 enter_slot(void)
 {
 	Assert(sf_my_proc_number() < MaxBackends);
-	before_shmem_exit(leave_slot, (Datum) 0);
+	on_shmem_exit(leave_slot, (Datum) 0);
 	my_slot = &horizon->slots[sf_my_proc_number()];
 }
 

@@ -72,23 +72,25 @@ next_position(SfGenerator *generator, int line)
 }
 
 /*
- * The durable ends are on disk before sessions see the position.  The batches that sessions hold
- * are dropped even if no line is raised, since they can be below the floor, though above the
- * previous cursor nothing is.
+ * The durable ends are on disk before sessions see the position.  The new generation ends the
+ * batches that sessions hold, which can be below the floor even if no cursor is.  It needs no
+ * barrier: a session that reads it, and an old cursor, fails with its swap.
  */
 static bool
 raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 {
 	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
 	XLogRecPtr	written = InvalidXLogRecPtr;
+	bool		raised = false;
 
 	for (int line = 0; line < sf_generator_lines(generator); line++)
-		if (next_position(generator, line) < position)
-			written = sf_durable_raise_end(generator, line, instant);
-	if (written != InvalidXLogRecPtr)
-		XLogFlush(written);
+	{
+		raised |= next_position(generator, line) < position;
+		written = sf_durable_raise_end(generator, line, instant);
+	}
+	XLogFlush(written);
 	if (!sf_generator_is_open(generator))
-		return written != InvalidXLogRecPtr;
+		return raised;
 	for (int line = 0; line < sf_generator_lines(generator); line++)
 	{
 		uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until[line]);
@@ -98,7 +100,7 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 		sf_generator_raise_cursor(generator, line, position);
 	}
 	pg_atomic_fetch_add_u32(&generator->generation, 2);
-	return written != InvalidXLogRecPtr;
+	return raised;
 }
 
 SfFloorChange
@@ -210,18 +212,34 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
  */
 
 /*
+ * Move the end of the lease that is used.  Returns false if this is another lease, or the generator
+ * is closed.  Only extensions of the reservation use the end.
+ */
+static bool
+extend_lease(SfGenerator *generator, uint32 machine_id, uint64 start, uint64 end)
+{
+	uint64		current = pg_atomic_read_u64(&generator->lease_end);
+
+	if (pg_atomic_read_u32(&generator->machine_id) != machine_id ||
+		pg_atomic_read_u64(&generator->lease_start) != start)
+		return false;
+	while (current != 0 && current <= end)
+		if (pg_atomic_compare_exchange_u64(&generator->lease_end, &current, end))
+			return true;
+	return false;
+}
+
+/*
  * Within a tick, IDs of another machine ID may be smaller than those of this one.  So the cursors
  * leave their ticks, and the IDs of a session increase.
  *
  * A generator that has not been opened starts within the lease when it is opened.
  */
-void
-sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
+static void
+begin_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
 {
-	bool		open;
+	bool		open = sf_generator_is_open(generator);
 
-	sf_lock_acquire(&generator->lock);
-	open = sf_generator_is_open(generator);
 	if (open)
 		sf_begin_change(generator);
 	if (open && pg_atomic_read_u32(&generator->machine_id) != machine_id)
@@ -237,16 +255,19 @@ sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfIns
 	}
 	if (open)
 		sf_end_change(generator);
-	sf_generator_unlock(generator);
 }
 
+/*
+ * What the generator has decides, not what the registry worker has recorded: the worker can have
+ * failed between the two.  The worker is the only process that calls this.
+ */
 void
-sf_extend_lease(SfGenerator *generator, SfInstant until)
+sf_change_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
 {
-	uint64		end = sf_position_at(&generator->layout, until);
-	uint64		current = pg_atomic_read_u64(&generator->lease_end);
-
-	while (current != 0 && current < end &&
-		   !pg_atomic_compare_exchange_u64(&generator->lease_end, &current, end))
-		;
+	if (extend_lease(generator, machine_id, sf_position_at(&generator->layout, from),
+					 sf_position_at(&generator->layout, until)))
+		return;
+	sf_lock_acquire(&generator->lock);
+	begin_lease(generator, machine_id, from, until);
+	sf_generator_unlock(generator);
 }

@@ -36,7 +36,8 @@ typedef enum SfBackChange
 
 /*
  * Close the generator until the next start, and let it begin at an instant then.  *before is a time
- * that no horizon was above.  The lock is held.  Raises the errors of sf_durable_raise.
+ * that no horizon was above.  The lock is held.  Raises the errors of sf_durable_raise; the
+ * generator is closed then, and begins at an instant that it had reached.
  */
 extern SfBackChange sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before);
 
@@ -47,17 +48,12 @@ extern SfBackChange sf_change_back(SfGenerator *generator, SfInstant instant, Sf
 extern bool sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded);
 
 /*
- * Begin another lease: from now on IDs have this machine ID, and times at or after from and before
- * until.
+ * Use a lease: from now on IDs have this machine ID, and times at or after from and before until.
+ * If it is the lease that is used, only its end moves; for that no lock is taken, and issuing is
+ * not stopped.  A generator that was moved back stays closed.
  */
 extern void sf_change_lease(SfGenerator *generator, uint32 machine_id,
 							SfInstant from, SfInstant until);
-
-/*
- * Extend the lease to a later instant, unless the generator is closed.  Issuing is not stopped,
- * since only extensions of the reservation use the end of the lease.  No lock is taken.
- */
-extern void sf_extend_lease(SfGenerator *generator, SfInstant until);
 
 /*
  * Stop issuing until another lease begins.  Returns an instant that is after the times of all

@@ -30,7 +30,6 @@
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 
@@ -498,7 +497,11 @@ issue(SfGeneratorKind kind)
 	uint64		next;
 
 	if (unlikely(held->left == 0 || !tick_is_current(held, now) || !is_of_generation(held)))
+	{
 		take_batch(kind, now);
+		while (unlikely(!is_of_generation(held)))
+			take_batch(kind, GetCurrentTimestamp());
+	}
 	Assert(held->left > 0);
 	held->left--;
 	next = held->next;

@@ -26,8 +26,8 @@ extern int64 sf_next_id(void);
 
 /*
  * The next sno of this session.  It differs, even without the metabyte, from all others that this
- * server issues in its partition.  The IDs of a session increase except when the clock steps back.
- * Waits and raises errors as sf_next_id does.
+ * server issues in its partition.  The IDs of a session increase except when the clock steps back,
+ * or snowflake.max_ahead is lowered.  Waits and raises errors as sf_next_id does.
  */
 extern SfSno sf_next_sno(uint8 metabyte);
 
@@ -50,7 +50,7 @@ extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
  * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction
  * (horizon/horizon.c).  Returns false, and the horizon, if a horizon above the ID was returned
  * already, or may have been before the server was started.  Waits and raises errors as
- * sf_await_open does, and raises an error in a parallel worker.
+ * sf_await_open does.
  */
 extern bool sf_admit_id(SfShared *shared, int64 id, int64 *horizon);
 

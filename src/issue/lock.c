@@ -29,8 +29,10 @@ sf_lock_init(SfLock *lock, SfLockNumber number, SfWaitEvent event)
 bool
 sf_lock_try(SfLock *lock)
 {
+#ifdef USE_ASSERT_CHECKING
 	for (int i = 0; i < SF_LOCK_COUNT; i++)
 		Assert(!LWLockHeldByMe(&GetNamedLWLockTranche("snowflake")[i].lock));
+#endif
 	if (!LWLockConditionalAcquire(lock->lock, LW_EXCLUSIVE))
 		return false;
 	pg_atomic_write_u32(&lock->holder, (uint32) MyProcPid);
@@ -62,9 +64,7 @@ sf_lock_await(SfLock *lock, int64 time)
 	long		ms = (long) Max(Min(time, LONGEST_SLEEP) / 1000, 1);
 
 	ConditionVariablePrepareToSleep(&lock->released);
-	if (sf_lock_try(lock))
-		sf_lock_release(lock);
-	else
+	if (sf_lock_holder(lock) != 0)
 		(void) ConditionVariableTimedSleep(&lock->released, ms, sf_wait_event(lock->event));
 	ConditionVariableCancelSleep();
 	CHECK_FOR_INTERRUPTS();

@@ -37,7 +37,7 @@ typedef struct SfLock
 {
 	LWLock	   *lock;
 	ConditionVariable released;
-	pg_atomic_uint32 holder;	/* PID, for messages; 0 for none */
+	pg_atomic_uint32 holder;	/* PID; 0 for none.  An abort leaves it */
 	SfWaitEvent event;			/* of processes that wait for it */
 } SfLock;
 

@@ -265,10 +265,8 @@ sf_back_off(uint32 failed)
  * process was stopped.
  */
 static void
-report_slow(SfGenerator *generator)
+report_slow(SfGenerator *generator, int holder)
 {
-	int			holder = sf_lock_holder(&generator->lock);
-
 	ereport(ERROR,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			errmsg("could not write the reservation of %s IDs within %s",
@@ -283,7 +281,7 @@ void
 sf_wait_limit(SfGenerator *generator, const SfWait *wait)
 {
 	if (left(wait) <= 0)
-		report_slow(generator);
+		report_slow(generator, 0);
 }
 
 void
@@ -295,7 +293,7 @@ sf_wait_for_writer(SfGenerator *generator, SfWait *wait)
 	begin_and_count(generator, wait);
 	remaining = Max(left(wait), SHORT_WRITE - sf_time_since(wait->since));
 	if (remaining <= 0)
-		report_slow(generator);
+		report_slow(generator, sf_lock_holder(&generator->lock));
 	sf_lock_await(&generator->lock, remaining);
 	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_time_since(before));
 }

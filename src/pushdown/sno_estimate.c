@@ -10,7 +10,7 @@
  * bounds in one bin then have the same estimate, and the range between them is estimated
  * as one row.  An example is one day in data of a year, since a bin is 1 % of the rows.  So
  * the estimators are called with both sides labelled as macaddr, which core reads as a number of
- * six bytes, the highest first.  The upper six bytes of a sno are its time, phase and
+ * six bytes, the highest first.  The upper six bytes of a sno are its time, line and
  * metabyte.  Core does everything else: most common values, nulls, commuted operators, and the
  * actual least and greatest value, which it reads from an index.  (macaddr8 has more bytes, but
  * core converts each half of it as a signed number, which is not monotonic.)

@@ -9,7 +9,7 @@
  *
  * The registry worker (registry/worker.c) asks the registry and writes the answer here, before it
  * changes the generators.  Sessions read the state to explain why no ID can be issued
- * (issue/error.c), and the view shows it.  For an ID, sessions need only the machine ID
+ * (registry/error.c), and the view shows it.  For an ID, sessions need only the machine ID
  * and the bounds, which the generators contain.
  */
 #include "postgres.h"

@@ -194,8 +194,7 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
 }
 
 /*
- * Pass a lease that was granted to the generators.  before is the previous state.  If the lease is
- * the one that was held, it differs from it at most in its end.
+ * Pass a lease that was granted to the generators.  before is the previous state.
  */
 static void
 take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfLeaseStatus before)
@@ -204,12 +203,7 @@ take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfLeaseS
 	held->from == lease->from;
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
-	{
-		if (renewed)
-			sf_extend_lease(&shared->generators[i], lease->until);
-		else
-			sf_change_lease(&shared->generators[i], lease->machine_id, lease->from, lease->until);
-	}
+		sf_change_lease(&shared->generators[i], lease->machine_id, lease->from, lease->until);
 	if (!renewed)
 		ereport(LOG,
 				errmsg("machine ID %u was leased to this server for IDs with times from %s",
