@@ -71,6 +71,31 @@ inject_faults() { # NAME SECONDS [SEED [FAULTS [MORE ARGUMENTS]]]
 	fi
 }
 
+# Servers that are started after this are under the clock and the slow disk of t/lib/clock.c.
+use_clock() {
+	set_clock 0 0
+	chmod 644 "$work/clock"
+	environment=(LD_PRELOAD="$work/clock.so" SNOWFLAKE_TEST_CLOCK="$work/clock")
+}
+
+# The seconds by which their clock is off, and those by which each flush of WAL takes longer; a lower number ends a flush.
+set_clock() { # OFFSET DELAY
+	perl -e 'print pack("q5", $ARGV[0] * 1e9, 0, 0, 0, $ARGV[1] * 1e9)' -- "$1" "$2" | dd of="$work/clock" conv=notrunc status=none
+}
+
+# Kill the server that $server names, all processes at once, and wait until they are gone.
+crash_server() {
+	local postmaster processes
+
+	postmaster=$(head -n 1 "$work/$server/data/postmaster.pid")
+	kill -STOP "$postmaster"
+	processes="$postmaster $(pgrep -P "$postmaster" | tr '\n' ' ')"
+	# shellcheck disable=SC2086
+	kill -KILL $processes
+	# shellcheck disable=SC2086
+	while kill -0 $processes 2> /dev/null; do sleep 0.05; done
+}
+
 # psql on the server that $server names
 sql() { as_owner "$bindir/psql" -XAtq "$@"; }
 
