@@ -73,8 +73,9 @@ next_position(SfGenerator *generator, int line)
 
 /*
  * The durable ends are on disk before sessions see the position.  The new generation ends the
- * batches that sessions hold, which can be below the floor even if no cursor is.  It needs no
- * barrier: a session that reads it, and an old cursor, fails with its swap.
+ * batches that sessions hold, which can be below the floor even if no cursor is.  A session that
+ * has read the new generation takes no batch below the floor, since the cursors were written before
+ * it, with the same barrier as in sf_end_change.
  */
 static bool
 raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
@@ -99,6 +100,7 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 			pg_atomic_write_u64(&generator->reserved_until[line], Min(position, lease_end));
 		sf_generator_raise_cursor(generator, line, position);
 	}
+	pg_write_barrier();
 	pg_atomic_fetch_add_u32(&generator->generation, 2);
 	return raised;
 }

@@ -40,7 +40,7 @@
  * The generation is a sequence lock.  It is 1 until the generator is opened.  Of an open generator, it
  * is odd while a change is in progress, and even otherwise.  A session does not take a batch while it
  * is odd, and keeps a batch only if the generation is the same before it reads anything else and
- * after its swap.  There are three changes of an open generator (state/change.c):
+ * after its swap.  There are three changes of an open generator (issue/change.c):
  *
  * - A new lease, under the lock: begin_change() makes the generation odd; machine ID, bounds, cursors
  *   and reservations are changed; end_change() makes the generation even.
@@ -91,7 +91,7 @@
  *   others are of either, provided that they start after those of any other server: at the end of
  *   the last lease that this server had of the machine ID, or later.  Other servers and the
  *   registry are modeled in registry.pml.
- * - The lease that survives a restart of all processes (state/postmaster_memory.c) is set in
+ * - The lease that survives a restart of all processes (registry/postmaster_memory.c) is set in
  *   the first step of a change, and forgotten in the step that ends the close.  In
  *   between, a restart finds one or the other, which is a change before or after it.
  * - A release reaches the registry in the step that ends the close.  Later, others
@@ -240,7 +240,7 @@ byte lease_start;				/* a tick */
 #define RANK(id)	((TICK(PART(id)) * 2 + 1 - MACHINE(id)) * SEQUENCES + PART(id) % SEQUENCES)
 
 /*
- * The state that survives a restart of all processes: state/postmaster_memory.c.  NOT_PINNED: none.
+ * The state that survives a restart of all processes: registry/postmaster_memory.c.  NOT_PINNED: none.
  */
 byte kept_machine;
 byte kept_start;
@@ -381,7 +381,7 @@ inline replay(from, to)
 	to.commit = from.commit
 }
 
-/* state/durable.c.  The number in memory is what is read, and it need not be on disk yet. */
+/* issue/durable.c.  The number in memory is what is read, and it need not be on disk yet. */
 inline sf_durable_raise(which, position)
 {
 	written.end[which] = MAX(written.end[which], position)
@@ -480,7 +480,7 @@ inline issue_next()
 #endif
 }
 
-/* state/reservation.c: sf_generator_open, open_locked.  The generation is written last. */
+/* issue/reservation.c: sf_generator_open, open_locked.  The generation is written last. */
 inline sf_generator_open()
 {
 	atomic {
@@ -570,7 +570,7 @@ inline forget_pending()
 }
 
 /*
- * state/reservation.c: sf_reservation_extend, sf_reservation_extend_early.  An extension that is
+ * issue/reservation.c: sf_reservation_extend, sf_reservation_extend_early.  An extension that is
  * written is pending.  The session flushes it, or leaves it to others.  One that is pending, of
  * either line, is published, or dropped.
  */
@@ -637,7 +637,7 @@ publish:
 	}
 }
 
-/* generator/generator.c: read_or_wait, after its read of the generation */
+/* issue/generator.c: read_or_wait, after its read of the generation */
 #if defined(LEASES) && !defined(READ_MACHINE_FIRST)
 #define read_machine_id()	machine_id_seen = machine_id
 #else
@@ -671,7 +671,7 @@ publish:
 #endif
 
 #if LINES > 1 && !defined(ANY_LINE)
-/* generator/clock.c: the clock has stepped back, and has passed the other line. */
+/* issue/clock.c: the clock has stepped back, and has passed the other line. */
 inline switch_line()
 {
 	atomic {
@@ -717,7 +717,7 @@ inline switch_line()
 }
 #endif
 
-/* generator/generator.c: take_batch, after its read of the generation */
+/* issue/generator.c: take_batch, after its read of the generation */
 inline take_batch()
 {
 #ifdef READ_BACKWARD
@@ -834,7 +834,7 @@ inline take_batch()
 #define IS_CHANGING	(OPENED && IS_ODD(generation))
 #endif
 
-/* generator/generator.c: sf_next_id, and take_batch to its read of the generation */
+/* issue/generator.c: sf_next_id, and take_batch to its read of the generation */
 inline sf_next_id()
 {
 	atomic {
@@ -905,7 +905,7 @@ open:	sf_generator_open()
 #ifdef CHANGES
 
 /*
- * state/generator_state.c: sf_begin_change, sf_end_change.  The mistakes: the generation is not odd
+ * issue/generator_state.c: sf_begin_change, sf_end_change.  The mistakes: the generation is not odd
  * meanwhile; it is the same afterwards; or a generator that is not open looks open.
  */
 #ifdef CHANGE_OPENS
@@ -994,7 +994,7 @@ inline close_line(which)
 }
 
 /*
- * state/change.c: sf_change_close, to its end; the lock is held.  Each cursor leaves its tick.  A
+ * issue/change.c: sf_change_close, to its end; the lock is held.  Each cursor leaves its tick.  A
  * session that swaps a cursor during the change, or that has read a state from before it, and swaps
  * later, drops its batch.
  */
@@ -1015,7 +1015,7 @@ inline close_lines(moves_back)
 #if FLOORS > 0 || BACKS > 0
 
 /*
- * state/change.c: sf_raise_floor; the lock is held.  The numbers of all lines are raised, with one
+ * issue/change.c: sf_raise_floor; the lock is held.  The numbers of all lines are raised, with one
  * flush.  A generator that is not open starts at them.
  */
 inline raise_line(which)
@@ -1085,7 +1085,7 @@ raised_all:
 }
 
 /*
- * state/change.c: sf_move_back; the lock is held.  IDs at or after the position can be issued again
+ * issue/change.c: sf_move_back; the lock is held.  IDs at or after the position can be issued again
  * after the next start.
  */
 inline lower_line(which)
@@ -1242,7 +1242,7 @@ inline move_line(which)
 	cut_reservation(which)
 }
 
-/* state/change.c: sf_change_lease; the lock is held */
+/* issue/change.c: sf_change_lease; the lock is held */
 inline change_lease()
 {
 	begin_change(false);
@@ -1285,7 +1285,7 @@ inline change_lease()
 #endif
 
 /*
- * state/lease.c: sf_lease_close, and state/change.c: sf_change_close; the lock is held.  The
+ * registry/lease.c: sf_lease_close, and issue/change.c: sf_change_close; the lock is held.  The
  * release reaches the registry in the last step, and others have the rest of the lease from then on.
  */
 inline change_close()
@@ -1340,7 +1340,7 @@ idle:
 #ifdef REACH
 				renewed = true;
 #endif
-				/* state/change.c: sf_extend_lease, without the lock: a swap, unless it is 0 */
+				/* issue/change.c: sf_extend_lease, without the lock: a swap, unless it is 0 */
 #ifdef RENEW_CLOSED
 				lease_end = MAX(lease_end, end);
 #else

@@ -326,7 +326,7 @@ inline any_tick(tick)
 }
 
 /*
- * state/reservation.c: open_locked, extend_locked
+ * issue/reservation.c: open_locked, extend_locked
  *
  * The reservation is on disk, also if the generator is opened at the start of a lease.  The
  * candidate and the bound are raised before the generation is written, as all others.
@@ -533,7 +533,7 @@ extend:
 		}
 
 #ifdef GUARD
-		/* state/horizon.c: sf_horizon_admit of a row with a key */
+		/* horizon/horizon.c: sf_horizon_admit of a row with a key */
 guard:
 		atomic {
 			if
@@ -862,7 +862,7 @@ idle:
 
 #ifdef CHANGING
 
-/* state/generator_state.c: sf_begin_change, sf_end_change */
+/* issue/generator_state.c: sf_begin_change, sf_end_change */
 inline begin_change()
 {
 #ifndef NOT_ODD
@@ -929,7 +929,7 @@ idle:
 		fi;
 
 #if CHANGES > 0
-		/* state/change.c: sf_change_lease */
+		/* issue/change.c: sf_change_lease */
 lease:
 		atomic {
 			leaves = machine != machine_id;
@@ -1090,7 +1090,7 @@ end:
 		}
 #endif
 #ifdef EVICTION
-	:: atomic {					/* state/horizon.c: the entry is given to another database */
+	:: atomic {					/* horizon/horizon.c: the entry is given to another database */
 			RUNNING && !horizon_locked && returned[0] > 0 ->
 			bound = MAX(bound, returned[0]);
 			returned[0] = 0
