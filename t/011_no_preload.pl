@@ -104,7 +104,7 @@ $server->safe_psql('postgres', "INSERT INTO visits SELECT sno_encode('2026-11-21
 # The server can be dumped.  A dump is not restored: the first statement that fails is that which
 # creates the extension.
 ok($server->run_log([ 'pg_dump', '-d', $server->connstr('postgres'), '-f', "$scratch/later.sql" ]), 'a dump is made');
-is(strip(slurp_file("$scratch/later.sql")), strip(slurp_file("$scratch/dump.sql")), 'it is that of before');
+is(strip(slurp_file("$scratch/later.sql")), strip(slurp_file("$scratch/dump.sql")), 'it is the same as before');
 $server->safe_psql('postgres', 'CREATE DATABASE restored');
 my ($status, undef, $errors) = $server->psql('restored', "\\set VERBOSITY verbose\n\\i $scratch/dump.sql");
 isnt($status, 0, 'and is not restored');

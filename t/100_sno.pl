@@ -190,7 +190,7 @@ $server->stop;
 $standby->promote;
 $clock->set($offset - 300);
 issues($standby, 'f', 'a promoted standby whose clock is behind');
-is($standby->safe_psql('postgres', "SELECT drifts, wall_safe > clock_timestamp() + interval '200 s' FROM sno_snapshot()"), '0|t', 'begins in the first line, and has how far the second one was used');
+is($standby->safe_psql('postgres', "SELECT drifts, wall_safe > clock_timestamp() + interval '290 s' FROM sno_snapshot()"), '0|t', 'begins in the first line, and has how far the second one was used');
 $clock->set($offset - 400);
 my ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sno_nextval()');
 isnt($status, 0, 'has a record of what was used in both lines');
@@ -221,7 +221,7 @@ is($two->safe_psql('postgres', 'SELECT drifts FROM sno_snapshot()'), '2', 'each 
 next_is(100.7, 'f', 'forward');
 next_is(100.6, '', 'back to before both');
 
-# A call that waits goes on in the line that is allowed first: here the one that is not active.
+# A call that waits continues in the line that is allowed first, which is not the active one here.
 next_is(200, 'f', 'later');
 next_is(150, 't', 'a step back');
 next_is(300, 't', 'forward');
