@@ -41,12 +41,13 @@ $ids->record($taken . "\n" . $session->query($ids->query(1000)));
 $session->quit;
 $ids->continues($server, 'when the clock is correct again, it continues');
 
-# Small steps back: callers wait, none fails.  They are counted; the log has had
-# its message for this minute.
+# Small steps back: callers wait, none fails.  They are counted, if the next call comes within the two seconds,
+# which takes several tries on a slow machine; the log has had its message for this minute.
 my $before = regressions();
 configure($server, 'snowflake.max_wait', 60_000);
-for (1 .. 3)
+for my $try (1 .. 20)
 {
+	last if $try > 3 && regressions() > $before;
 	$ids->insert($server, 100);
 	$clock->step(-2);
 	ok($ids->issues($server), 'two seconds back, it continues');

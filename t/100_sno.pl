@@ -169,18 +169,18 @@ move_back($server, 'clock_timestamp()', 'sno');
 issues($server, 'f', 'moved back');
 
 # A floor raises the line that is behind, and not the one that is ahead of it.
-$clock->set($offset += 100);
+$clock->set($offset += 1000);
 issues($server, 'f', 'later');
-$clock->set($offset -= 40);
+$clock->set($offset -= 400);
 issues($server, 't', 'a step back');
-is($server->safe_psql('postgres', q{SELECT sno_set_floor(clock_timestamp() + interval '10 s'); SELECT wall_safe > clock_timestamp() + interval '30 s' FROM sno_snapshot()}),
+is($server->safe_psql('postgres', q{SELECT sno_set_floor(clock_timestamp() + interval '100 s'); SELECT wall_safe > clock_timestamp() + interval '200 s' FROM sno_snapshot()}),
 	"\nt", 'a floor between the two lines');
 refuses('which holds in the line that was behind');
-$clock->set($offset += 11);
+$clock->set($offset += 110);
 issues($server, 't', 'until the clock is there');
 
 # A standby that is promoted continues with both lines.
-$clock->set($offset += 1000);
+$clock->set($offset += 10_000);
 issues($server, 't', 'later');
 my $standby = snowflake_server('standby', { clock => $clock, backup => [ $server, 'copy', has_streaming => 1 ] });
 $server->wait_for_catchup($standby);
@@ -188,10 +188,10 @@ fails_with($standby, 'SELECT sno_nextval()', '25006', qr/recovery/);
 fails_with($standby, 'SELECT sno_at(now(), 0)', '25006', qr/sno_at\(\)/);
 $server->stop;
 $standby->promote;
-$clock->set($offset - 300);
+$clock->set($offset - 3000);
 issues($standby, 'f', 'a promoted standby whose clock is behind');
-is($standby->safe_psql('postgres', "SELECT drifts, wall_safe > clock_timestamp() + interval '290 s' FROM sno_snapshot()"), '0|t', 'begins in the first line, and has how far the second one was used');
-$clock->set($offset - 400);
+is($standby->safe_psql('postgres', "SELECT drifts, wall_safe > clock_timestamp() + interval '2000 s' FROM sno_snapshot()"), '0|t', 'begins in the first line, and has how far the second one was used');
+$clock->set($offset - 4000);
 my ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sno_nextval()');
 isnt($status, 0, 'has a record of what was used in both lines');
 $standby->stop;
