@@ -37,18 +37,39 @@ SF_MODULE_MAGIC("snowflake", SF_VERSION);
 #define RANGE_HINT \
 	"Write the lowest and the highest sequence number, such as \"0-2047\", or leave it empty for all."
 
+#define REGISTRY_HINT \
+	"Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."
+
 /* The texts of these settings, owned by PostgreSQL; the parsed values are in settings.c. */
 static char *layout_text;
 static char *sequence_range_text;
 static char *sno_sequence_range_text;
 
-/* Reject a text; for the check hooks. */
+/*
+ * Reject a value, NULL if it can contain a password; for the check hooks.  PostgreSQL checks a
+ * configured value when the setting is defined.  If it is malformed, PostgreSQL warns and uses the
+ * default.  These settings determine what an ID means and which IDs are this server's, so a
+ * malformed value must be an error.
+ */
 static bool
-reject(const SfParseError *error, const char *hint)
+reject(const char *name, const char *value, const char *hint)
 {
-	GUC_check_errdetail("At character %zu, %s.", error->position, error->message);
+	if (process_shared_preload_libraries_in_progress)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				value ? errmsg("invalid value for parameter \"%s\": \"%s\"", name, value) :
+				errmsg("invalid value for parameter \"%s\"", name),
+				errdetail_internal("%s", GUC_check_errdetail_string),
+				errhint("%s", hint));
 	GUC_check_errhint("%s", hint);
 	return false;
+}
+
+static bool
+reject_text(const char *name, const char *value, const SfParseError *error, const char *hint)
+{
+	GUC_check_errdetail("At character %zu, %s.", error->position, error->message);
+	return reject(name, value, hint);
 }
 
 static bool
@@ -57,7 +78,8 @@ check_layout(char **newval, void **extra, GucSource source)
 	SfLayout	parsed;
 	SfParseError error;
 
-	return sf_layout_parse(*newval, &parsed, &error) || reject(&error, SF_LAYOUT_HINT);
+	return sf_layout_parse(*newval, &parsed, &error) ||
+		reject_text("snowflake.layout", *newval, &error, SF_LAYOUT_HINT);
 }
 
 /* The text has been checked. */
@@ -76,7 +98,8 @@ check_sequence_range(char **newval, void **extra, GucSource source)
 	SfSequenceRange parsed;
 	SfParseError error;
 
-	return sf_sequence_range_parse(*newval, &parsed, &error) || reject(&error, RANGE_HINT);
+	return sf_sequence_range_parse(*newval, &parsed, &error) ||
+		reject_text("snowflake.sequence_range", *newval, &error, RANGE_HINT);
 }
 
 static void
@@ -94,7 +117,7 @@ check_sno_sequence_range(char **newval, void **extra, GucSource source)
 	SfParseError error;
 
 	return sf_sno_sequence_range_parse(*newval, &parsed, &error) ||
-		reject(&error, SNO_RANGE_HINT);
+		reject_text("snowflake.sno_sequence_range", *newval, &error, SNO_RANGE_HINT);
 }
 
 static void
@@ -126,81 +149,21 @@ assign_sequence_jitter(int newval, void *extra)
 		pg_atomic_write_u32(&sf_shared()->sequence_jitter, (uint32) newval);
 }
 
-static void
-report_malformed(const char *name, const char *value, const SfParseError *error,
-				 const char *hint)
-{
-	ereport(ERROR,
-			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("invalid value for parameter \"%s\": \"%s\"", name, value),
-			errdetail("At character %zu, %s.", error->position, error->message),
-			errhint("%s", hint));
-}
-
-/*
- * PostgreSQL checks a configured value when the setting is defined.  If the value is malformed,
- * PostgreSQL warns and uses the default.  These settings determine what an ID means, so a malformed
- * value must be an error: with the default, IDs would be issued in another layout or range.
- */
-static void
-check_configured(void)
-{
-	const char *value;
-	SfLayout	parsed_layout;
-	SfSequenceRange parsed_range;
-	SfParseError error;
-
-	value = GetConfigOption("snowflake.layout", true, false);
-	if (value && !sf_layout_parse(value, &parsed_layout, &error))
-		report_malformed("snowflake.layout", value, &error, SF_LAYOUT_HINT);
-	value = GetConfigOption("snowflake.sequence_range", true, false);
-	if (value && !sf_sequence_range_parse(value, &parsed_range, &error))
-		report_malformed("snowflake.sequence_range", value, &error, RANGE_HINT);
-	value = GetConfigOption("snowflake.sno_sequence_range", true, false);
-	if (value && !sf_sno_sequence_range_parse(value, &parsed_range, &error))
-		report_malformed("snowflake.sno_sequence_range", value, &error, SNO_RANGE_HINT);
-}
-
-/*
- * What libpq reports of a connection string that it cannot parse, without the newline at its end;
- * otherwise NULL.
- */
-static const char *
-conninfo_error(const char *conninfo)
-{
-	char	   *error = NULL;
-	PQconninfoOption *options = PQconninfoParse(conninfo, &error);
-	const char *text = error ? pchomp(error) : "out of memory";
-
-	free(error);
-	PQconninfoFree(options);
-	return options ? NULL : text;
-}
-
+/* The detail is what libpq reports, without the newline at its end. */
 static bool
 check_registry(char **newval, void **extra, GucSource source)
 {
-	const char *error = conninfo_error(*newval);
+	char	   *error = NULL;
+	PQconninfoOption *options = PQconninfoParse(*newval, &error);
 
-	if (error)
-		GUC_check_errdetail("%s", error);
-	return error == NULL;
-}
-
-/* PostgreSQL would warn of a malformed string and continue without a registry. */
-static void
-check_configured_registry(void)
-{
-	const char *value = GetConfigOption("snowflake.registry", true, false);
-	const char *error = value ? conninfo_error(value) : NULL;
-
-	if (error == NULL)
-		return;
-	ereport(ERROR,
-			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			errmsg("invalid value for parameter \"%s\"", "snowflake.registry"),
-			errdetail("%s", error),
-			errhint("Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."));
+	if (options)
+	{
+		PQconninfoFree(options);
+		return true;
+	}
+	GUC_check_errdetail("%s", error ? pchomp(error) : "out of memory");
+	free(error);
+	return reject("snowflake.registry", NULL, REGISTRY_HINT);
 }
 
 /* Warn if this server continues with another partition than the configured one. */
@@ -421,8 +384,6 @@ _PG_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	check_configured();
-	check_configured_registry();
 	sf_postmaster_memory_init();
 	define_settings();
 	sf_registry_worker_init();

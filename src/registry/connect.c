@@ -4,9 +4,10 @@
  *
  * Libpq's blocking call applies connect_timeout to each address of each host, but cannot be
  * interrupted: a registry that does not answer would delay a stop of the server.  Libpq's other
- * calls can be interrupted, but have no timeout, and do not try the next address when one is
- * exceeded.  So the hosts of the connection string are taken apart here, the addresses of each
- * are looked up, and each address is one connection of libpq with a timeout.
+ * calls can be interrupted, but have no timeout, and do not try the next host when one is
+ * exceeded.  So the hosts of the connection string are taken apart here, and each is one connection
+ * of libpq with a timeout.  Libpq tries the addresses of a host; an address that does not answer is
+ * given up by the system, after tcp_user_timeout.
  *
  * Looking up addresses cannot be interrupted.  A process that is to exit does not look up
  * addresses: it connects to the address to which it was connected last.
@@ -142,11 +143,15 @@ sf_connection_wait(SfConnection *connection, int event)
 	return event != WL_SOCKET_READABLE || count_received(connection);
 }
 
-/* Wait for the end of an attempt to connect; returns whether the connection was opened. */
+/*
+ * Wait for the end of an attempt to connect; returns whether the connection was opened.  The limit
+ * begins again with each address of the host.
+ */
 static bool
 complete(SfConnection *connection)
 {
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+	char		address[NI_MAXHOST] = "";
 
 	if (PQstatus(connection->libpq) == CONNECTION_BAD)
 		return false;
@@ -154,6 +159,9 @@ complete(SfConnection *connection)
 	{
 		bool		reading = status == PGRES_POLLING_READING;
 
+		if (strcmp(address, PQhostaddr(connection->libpq)) != 0)
+			sf_connection_limit(connection, connection->connect_timeout);
+		strlcpy(address, PQhostaddr(connection->libpq), sizeof(address));
 		if (!sf_connection_wait(connection, reading ? WL_SOCKET_READABLE : WL_SOCKET_WRITEABLE))
 			return false;
 		status = PQconnectPoll(connection->libpq);
@@ -203,15 +211,21 @@ remember(PGconn *libpq)
 	strlcpy(last_address.port, PQport(libpq), sizeof(last_address.port));
 }
 
-/* Keywords that follow the connection string (dbname) have precedence over it. */
+/*
+ * Keywords that follow the connection string (dbname) have precedence over it.  tcp_user_timeout is
+ * shorter than the limit, so that libpq has time to try the next address.
+ */
 static bool
-connect_address(SfConnection *connection, const Address *address)
+connect_host(SfConnection *connection, const Address *address)
 {
-	const char *const keywords[] = {"fallback_application_name", "dbname",
+	char		patience[16];
+	const char *const keywords[] = {"fallback_application_name", "tcp_user_timeout", "dbname",
 	"host", "hostaddr", "port", NULL};
-	const char *const values[] = {"snowflake registry worker", sf_settings_registry, address->host,
-	address->hostaddr, address->port, NULL};
+	const char *const values[] = {"snowflake registry worker", patience, sf_settings_registry,
+	address->host, address->hostaddr, address->port, NULL};
 
+	snprintf(patience, sizeof(patience), "%d",
+			 (int) Min(connection->connect_timeout / 8 * 7, INT_MAX));
 	connection->received = 0;
 	sf_connection_limit(connection, connection->connect_timeout);
 	connection->libpq = PQconnectStartParams(keywords, values, true);
@@ -224,46 +238,6 @@ connect_address(SfConnection *connection, const Address *address)
 	add_failure(connection);
 	sf_disconnect(connection);
 	return false;
-}
-
-/*
- * Connect to each address that the name of a host has.  If none is found, libpq is not called,
- * since it would look them up again.
- */
-static bool
-connect_name(SfConnection *connection, const Address *address)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-	struct addrinfo *found;
-	bool		connected = false;
-	int			error = getaddrinfo(address->host, NULL, &hints, &found);
-
-	if (error != 0)
-	{
-		add_reason(connection, "could not translate host name \"%s\" to address: %s",
-				   address->host, gai_strerror(error));
-		return false;
-	}
-	for (struct addrinfo *next = found;
-		 next && !connected && !ShutdownRequestPending; next = next->ai_next)
-	{
-		Address		one = *address;
-
-		if (getnameinfo(next->ai_addr, next->ai_addrlen, one.hostaddr, sizeof(one.hostaddr),
-						NULL, 0, NI_NUMERICHOST) == 0)
-			connected = connect_address(connection, &one);
-	}
-	freeaddrinfo(found);
-	return connected;
-}
-
-static bool
-connect_host(SfConnection *connection, const Address *address)
-{
-	if (address->host[0] == '\0' || address->host[0] == '/' || address->host[0] == '@' ||
-		address->hostaddr[0] != '\0')
-		return connect_address(connection, address);
-	return connect_name(connection, address);
 }
 
 /* The value of an option; empty if it is not set. */
@@ -397,7 +371,7 @@ sf_connect(SfConnection *connection, SfAnswer *answer)
 	answer->error[0] = '\0';
 	answer->state = SF_LEASE_UNREACHABLE;
 	if (connection->leaving)
-		return connect_address(connection, &last_address);
+		return connect_host(connection, &last_address);
 	return connect_string(connection);
 }
 
