@@ -341,7 +341,7 @@ configure($fixed, 'snowflake.sno_partition', 5);
 fails_with($fixed, 'SELECT sno_nextval()', '22023', qr/"snowflake\.sno_partition" cannot be set together with "snowflake\.registry"/);
 fails_with($fixed, 'SELECT sno_at(now(), 0)', '22023', qr/"snowflake\.sno_partition" cannot be set together with "snowflake\.registry"/);
 $fixed->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.sno_partition');
-fails_with($fixed, "ALTER SYSTEM SET snowflake.registry = 'host=x nonsense'", '22023', qr/invalid value for parameter "snowflake\.registry"/, qr/DETAIL:  missing "=" .* string\nLOCATION/);
+fails_with($fixed, "ALTER SYSTEM SET snowflake.registry = 'host=x nonsense'", '22023', qr/invalid value for parameter "snowflake\.registry"/, qr/DETAIL:  missing "=" .* string\nHINT:  Use a libpq connection string/);
 $fixed->append_conf('postgresql.conf', "snowflake.layout = 'sonyflake'\nsnowflake.machine_id = 77");
 $fixed->restart;
 $fixed->safe_psql('postgres', 'SELECT snowflake_accept_layout()');
