@@ -373,7 +373,7 @@ DO \$\$ BEGIN FOR i IN 1..$times LOOP PERFORM snowflake_set_floor(clock_timestam
 SQL
 is($set, 0, "the floor is set to the present time $times times, and to a later time, without an error");
 is((grep { $_->{run}->pumpable } @running), 4, 'no session has ended');
-$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%\_psql\_cursor%' AND pid <> pg_backend_pid()});
+$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'issuing'});
 $_->{run}->finish for @running;
 my $disordered = 0;
 for my $file (map { $_->{file} } @running)

@@ -69,7 +69,7 @@ for my $round (1 .. 4)
 		my $file = $files[-1];
 		wait_until(sub { -e $file && -s $file > 20_000 });
 		$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE query LIKE '%\_psql\_cursor%' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 2});
+			WHERE application_name = 'issuing' ORDER BY random() LIMIT 2});
 		start_writer() for 1 .. 2;
 	}
 	if   ($round % 2) { crash($server); }

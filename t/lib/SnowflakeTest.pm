@@ -265,7 +265,8 @@ sub start_issuing
 	my $file = "$scratch/issued." . $sessions++;
 
 	return { file => $file, run => IPC::Run::start([ 'psql', '-XAtq', '-v', 'FETCH_COUNT=1000', '-o', $file,
-				'-d', $server->connstr($database // 'postgres'), '-c', $query ], '2>', '/dev/null') };
+				'-d', $server->connstr($database // 'postgres') . ' application_name=issuing', '-c', $query ],
+			'2>', '/dev/null', IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default)) };
 }
 
 # Remove the last line of a file if it is cut off, since the process that wrote it was killed.
