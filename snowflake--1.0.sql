@@ -316,15 +316,16 @@ AS $$
 DECLARE
 	extension CONSTANT regnamespace :=
 		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
-	invalid CONSTANT text := CASE
-		WHEN consumer IS NULL OR command IS NULL THEN 'arguments "consumer" and "command" must not be null'
-		WHEN at_most <= '0' THEN 'argument "at_most" must be greater than zero' END;
 	horizon bigint;
 	owner name;
 	is_mine boolean;
 BEGIN
-	IF invalid IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = invalid;
+	IF consumer IS NULL OR command IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = 'arguments "consumer" and "command" must not be null';
+	ELSIF at_most <= '0' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "at_most" must be greater than zero';
 	END IF;
 	next_id := NULL;
 	LOOP
@@ -343,8 +344,7 @@ BEGIN
 		END IF;
 		EXECUTE format('INSERT INTO %1$s.snowflake_consumers (consumer, next_id)
 			VALUES ($1, least(coalesce(%1$s.snowflake_boundary($2), 0), $3))
-			ON CONFLICT DO NOTHING RETURNING next_id', extension)
-		INTO first_id USING consumer, start_at, horizon;
+			ON CONFLICT DO NOTHING RETURNING next_id', extension) INTO first_id USING consumer, start_at, horizon;
 		EXIT WHEN first_id IS NOT NULL;
 	END LOOP;
 	IF first_id > horizon THEN
