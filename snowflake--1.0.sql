@@ -343,8 +343,8 @@ BEGIN
 			RETURN;
 		END IF;
 		EXECUTE format('INSERT INTO %1$s.snowflake_consumers (consumer, next_id)
-			VALUES ($1, least(coalesce(%1$s.snowflake_boundary($2), 0), $3))
-			ON CONFLICT DO NOTHING RETURNING next_id', extension) INTO first_id USING consumer, start_at, horizon;
+			VALUES ($1, least(coalesce(%1$s.snowflake_boundary($2), 0), $3)) ON CONFLICT DO NOTHING
+			RETURNING next_id', extension) INTO first_id USING consumer, start_at, horizon;
 		EXIT WHEN first_id IS NOT NULL;
 	END LOOP;
 	IF first_id > horizon THEN
