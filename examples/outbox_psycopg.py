@@ -50,8 +50,9 @@ def wait(listener, seconds):
         pass
 
 
+# A standby has no horizon: with read-write, connecting to one is an OperationalError, as for a server that is down.
 def connect(**parameters):
-    return psycopg.connect(autocommit=True, client_encoding="utf8", **parameters)
+    return psycopg.connect(autocommit=True, client_encoding="utf8", target_session_attrs="read-write", **parameters)
 
 
 def poll(stop):
