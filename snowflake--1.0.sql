@@ -9,7 +9,8 @@ BEGIN
 	IF EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = 'snowflake_checked') THEN
 		RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
 			MESSAGE = 'this database has the functions of portable/snowflake.sql',
-			HINT = 'Run portable/to_extension.sql, which replaces these functions by the extension.';
+			HINT = 'Run portable/to_extension.sql, which replaces these functions by the'
+				' extension.';
 	END IF;
 END
 $$;
@@ -129,7 +130,8 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
 'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the layout of snowflake.layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
 
-CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer, layout text)
+CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer,
+	layout text)
 RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
@@ -410,8 +412,10 @@ CREATE OPERATOR CLASS sno_bloom_ops FOR TYPE sno USING brin AS
 	FUNCTION 5 brin_bloom_options(internal),
 	FUNCTION 11 sno_hash(sno);
 
-CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <, PARALLEL = SAFE);
-CREATE AGGREGATE max(sno) (SFUNC = sno_larger, STYPE = sno, COMBINEFUNC = sno_larger, SORTOP = >, PARALLEL = SAFE);
+CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <,
+	PARALLEL = SAFE);
+CREATE AGGREGATE max(sno) (SFUNC = sno_larger, STYPE = sno, COMBINEFUNC = sno_larger, SORTOP = >,
+	PARALLEL = SAFE);
 
 COMMENT ON AGGREGATE min(sno) IS 'minimum value of all sno input values';
 COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
@@ -421,7 +425,8 @@ COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
  */
 
 CREATE FUNCTION sno_decode(id sno,
-	OUT created_at timestamptz, OUT metabyte integer, OUT partition integer, OUT sequence integer, OUT tick_tock boolean)
+	OUT created_at timestamptz, OUT metabyte integer, OUT partition integer, OUT sequence integer,
+	OUT tick_tock boolean)
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION sno_decode(sno) IS
@@ -446,10 +451,11 @@ COMMENT ON FUNCTION sno_partition(sno) IS 'partition of a sno, 0 to 65535';
 CREATE FUNCTION sno_sequence(id sno) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION sno_sequence(sno) IS 'sequence number of a sno within its unit of 4 ms, 0 to 65535';
+COMMENT ON FUNCTION sno_sequence(sno) IS
+'sequence number of a sno within its unit of 4 ms, 0 to 65535';
 
-CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer, sequence integer,
-	tick_tock boolean DEFAULT false)
+CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer,
+	sequence integer, tick_tock boolean DEFAULT false)
 RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
@@ -568,7 +574,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	type oid := (SELECT a.atttypid FROM pg_attribute a
-		WHERE a.attrelid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped);
+		WHERE a.attrelid = relation AND a.attname = attribute AND a.attnum > 0
+			AND NOT a.attisdropped);
 BEGIN
 	WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = type) LOOP
 		type := (SELECT typbasetype FROM pg_type WHERE oid = type);
@@ -651,10 +658,11 @@ BEGIN
 		INTO is_distributed USING relation;
 		IF is_distributed THEN
 			RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-				MESSAGE = format('table %s cannot have the guard while Citus distributes it', relation),
-				DETAIL = 'Triggers would run on the nodes that store the rows, which have no record of the'
-					' horizons of the node that issues the IDs.  Readers can miss rows whose ID was not'
-					' issued in the transaction that inserts them.',
+				MESSAGE = format('table %s cannot have the guard while Citus distributes it',
+					relation),
+				DETAIL = 'Triggers would run on the nodes that store the rows, which have no record'
+					' of the horizons of the node that issues the IDs.  Readers can miss rows whose'
+					' ID was not issued in the transaction that inserts them.',
 				HINT = 'Insert rows without IDs, so that the default generates them.';
 		END IF;
 	END IF;
@@ -669,8 +677,8 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('trigger "%s" of table %s would be called after the guard',
 				later.name, later.relation),
-			DETAIL = 'Triggers are called in the order of their names, and such a trigger can change the'
-				' ID that the guard has checked.',
+			DETAIL = 'Triggers are called in the order of their names, and such a trigger can'
+				' change the ID that the guard has checked.',
 			HINT = format('Use ALTER TRIGGER %I ON %s RENAME TO a name that sorts before'
 				' "zz_snowflake_feed_guard".', later.name, later.relation);
 	END IF;
@@ -778,10 +786,11 @@ AS $$
 BEGIN
 	IF (type IN ('bigint'::regtype, sno)) IS NOT TRUE THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno',
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or'
+				' sno',
 				parent),
-			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the IDs.'
-				'  It can be a partition itself.';
+			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the'
+				' IDs.  It can be a partition itself.';
 	ELSIF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = parent), 'USAGE') THEN
 		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
 			MESSAGE = format('must be owner of table %s', parent);
@@ -823,9 +832,10 @@ BEGIN
 	ELSIF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at
 		OR start_at + step <= start_at THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step" must be'
-				' positive',
-			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at, step);
+			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step"'
+				' must be positive',
+			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at,
+				step);
 	END IF;
 END
 $$;
@@ -879,7 +889,8 @@ RETURNS SETOF record
 LANGUAGE SQL
 BEGIN ATOMIC
 	SELECT p.at, p.id, pg_catalog.lead(p.at) OVER w, pg_catalog.lead(p.id) OVER w
-	FROM (SELECT s, snowflake_bound(type, s) FROM snowflake_period_starts(start_at, end_at, step, zone) s)
+	FROM (SELECT s, snowflake_bound(type, s)
+		FROM snowflake_period_starts(start_at, end_at, step, zone) s)
 		AS p (at, id)
 	WINDOW w AS (ORDER BY p.at);
 END;
@@ -910,7 +921,8 @@ BEGIN ATOMIC
 	ORDER BY m.from_id;
 END;
 
-COMMENT ON FUNCTION snowflake_missing_partitions(regclass, regtype, timestamptz, timestamptz, interval, text) IS
+COMMENT ON FUNCTION snowflake_missing_partitions(regclass, regtype, timestamptz, timestamptz,
+	interval, text) IS
 'internal: returns the bounds of the partitions that a table lacks for the periods, and the times at which they begin';
 
 /*
@@ -971,7 +983,8 @@ DECLARE
 	target record;
 BEGIN
 	SELECT pg_get_userbyid(c.relowner) AS owner,
-		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage
+		concat(' USING ' || quote_ident(a.amname),
+			' TABLESPACE ' || quote_ident(t.spcname)) AS storage
 	INTO target
 	FROM pg_class c
 		JOIN pg_partitioned_table p ON p.partrelid = c.oid
@@ -1009,7 +1022,8 @@ BEGIN ATOMIC
 	WITH covered (from_id, to_id) AS (
 		SELECT e.from_id COLLATE "C", e.to_id COLLATE "C" FROM snowflake_partitions(parent, type) e
 		WHERE NOT e.is_leaving
-		UNION ALL SELECT p.id, p.next_id FROM snowflake_periods(type, start_at, end_at, step, zone) p
+		UNION ALL SELECT p.id, p.next_id
+		FROM snowflake_periods(type, start_at, end_at, step, zone) p
 		WHERE p.next_id IS NOT NULL)
 	SELECT string_agg(snowflake_bound_time(type, g.after)::text || ' to '::text
 		|| snowflake_bound_time(type, g.from_id)::text, ', '::text ORDER BY g.from_id)
@@ -1031,7 +1045,8 @@ AS $$
 BEGIN
 	IF gaps IS NOT NULL AND EXISTS (
 			SELECT FROM pg_partitioned_table WHERE partrelid = parent AND partdefid = 0) THEN
-		RAISE WARNING USING MESSAGE = format('there are gaps between the partitions of table %s', parent),
+		RAISE WARNING USING
+			MESSAGE = format('there are gaps between the partitions of table %s', parent),
 			DETAIL = format('No partition contains the IDs with times from %s.', gaps),
 			HINT = 'Pass these times to snowflake_create_partitions() to fill the gaps.';
 	END IF;
@@ -1053,9 +1068,10 @@ BEGIN ATOMIC
 	SELECT snowflake_raise('22008', 'no ID has a time from '::text || p.at::text || ' to '::text
 			|| p.next_at::text, NULL,
 		CASE type::oid WHEN 'sno'::regtype::oid
-			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms long.'
-			ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at least one'
-				' tick long.' END)
+			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms'
+				' long.'
+			ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at'
+				' least one tick long.' END)
 	FROM snowflake_partition_key(parent) AS type,
 		snowflake_periods(type, start_at, end_at, step, zone) p
 	WHERE p.id = p.next_id;
@@ -1076,7 +1092,8 @@ BEGIN ATOMIC
 			start_at, end_at, step, zone) m));
 END;
 
-COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval, text) IS
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval,
+	text) IS
 'creates the partitions that a table, which is partitioned by range of Snowflake IDs, lacks for the periods of length step from start_at, until end_at is covered; days and months are those of zone; returns the partitions that it has created; raises a warning if there are gaps outside of the periods; requires ownership of the table; raises wrong_object_type for other tables, and datetime_field_overflow for periods without IDs';
 
 /*
@@ -1098,8 +1115,8 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN before IS NULL THEN 'before'
-		WHEN since IS NULL THEN 'since' END;
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
+		WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
 BEGIN
 	IF missing IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -1129,12 +1146,12 @@ BEGIN
 	END LOOP;
 	IF kept IS NOT NULL THEN
 		RAISE NOTICE USING
-			MESSAGE = format('partitions of table %s were kept, because their keys are not known to be'
-				' Snowflake IDs', parent),
-			DETAIL = format('These partitions can have keys below the boundary at %s, which is the argument'
-				' "since": %s.', since, array_to_string(kept, ', ')),
-			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument "since".'
-				'  Pass -infinity if the table never had other keys.';
+			MESSAGE = format('partitions of table %s were kept, because their keys are not known to'
+				' be Snowflake IDs', parent),
+			DETAIL = format('These partitions can have keys below the boundary at %s, which is the'
+				' argument "since": %s.', since, array_to_string(kept, ', ')),
+			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument'
+				' "since".  Pass -infinity if the table never had other keys.';
 	END IF;
 	RETURN partitions;
 END
@@ -1172,7 +1189,8 @@ BEGIN ATOMIC
 	WHERE type::oid = 'bigint'::regtype::oid;
 	WITH past AS (
 		SELECT e.partition, e.to_id COLLATE "C" AS to_id, e.to_id COLLATE "C" > first.id
-			AND coalesce(nullif(e.from_id, ''), first.id) COLLATE "C" >= snowflake_bound(type, since)
+			AND coalesce(nullif(e.from_id, ''), first.id) COLLATE "C"
+				>= snowflake_bound(type, since)
 			AS is_of_ids
 		FROM snowflake_partition_key(parent) AS type, snowflake_partitions(parent, type) e,
 			snowflake_bound(type, '-infinity'::timestamptz) AS first (id)
@@ -1257,14 +1275,17 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
 			MESSAGE = format('argument "%s" must not be null',
 				CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
-	ELSIF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
+	ELSIF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')
+		IS NOT TRUE THEN
 		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
 			MESSAGE = format('must be owner of table %s', relation);
 	END IF;
 	SELECT CASE WHEN c.relkind NOT IN ('r', 'p') THEN 'The relation is not a table.'
 			WHEN a.attgenerated <> '' THEN 'The column is generated.'
-			WHEN a.attinhcount > 0 THEN format('The column is inherited from %s, where it can be adopted.',
-				(SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = c.oid ORDER BY inhseqno LIMIT 1))
+			WHEN a.attinhcount > 0
+				THEN format('The column is inherited from %s, where it can be adopted.', (
+					SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = c.oid
+					ORDER BY inhseqno LIMIT 1))
 		END INTO obstacle
 	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
@@ -1273,7 +1294,8 @@ BEGIN
 			MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
 	ELSIF obstacle IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('column "%s" of relation %s cannot get a default', attribute, relation),
+			MESSAGE = format('column "%s" of relation %s cannot get a default', attribute,
+				relation),
 			DETAIL = obstacle;
 	END IF;
 	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
@@ -1283,8 +1305,9 @@ BEGIN
 	IF is_distributed THEN
 		RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
 			MESSAGE = format('table %s cannot be adopted while Citus distributes it', relation),
-			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.  If it is not'
-				' the distribution column, ALTER TABLE ... ALTER COLUMN ... SET DEFAULT works as well.';
+			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.  If'
+				' it is not the distribution column, ALTER TABLE ... ALTER COLUMN ... SET DEFAULT'
+				' works as well.';
 	END IF;
 END
 $$;
@@ -1331,8 +1354,8 @@ BEGIN
 			MESSAGE = format('column "%s" of relation %s is of type %s',
 				narrow.name, narrow.relation, narrow.type),
 			DETAIL = 'Snowflake IDs are of type bigint.',
-			HINT = format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite the'
-				' table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name);
+			HINT = format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite'
+				' the table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name);
 	END IF;
 END
 $$;
@@ -1348,7 +1371,8 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	names CONSTANT name[] := (SELECT array_agg(p.proname ORDER BY n)
-		FROM unnest(generators) WITH ORDINALITY AS g (function, n) JOIN pg_proc p ON p.oid = g.function);
+		FROM unnest(generators) WITH ORDINALITY AS g (function, n)
+			JOIN pg_proc p ON p.oid = g.function);
 BEGIN
 	IF generators IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
@@ -1401,8 +1425,8 @@ BEGIN
 			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID',
 				attribute, relation),
 			DETAIL = format('The greatest value is %s, and the next ID is %s.', greatest, next_id),
-			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another'
-				' layout than "snowflake.layout", or have future times.';
+			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of'
+				' another layout than "snowflake.layout", or have future times.';
 	END IF;
 END
 $$;
@@ -1415,7 +1439,8 @@ COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
  * unless one is given.
  */
 CREATE FUNCTION snowflake_change_defaults(relation regclass, attribute name, generator name,
-	generators regprocedure[], OUT changes text[], OUT had_sequence regclass, OUT was_always regclass)
+	generators regprocedure[],
+	OUT changes text[], OUT had_sequence regclass, OUT was_always regclass)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1429,7 +1454,8 @@ BEGIN
 	FOR member IN
 		WITH RECURSIVE family (oid, depth) AS (
 			SELECT relation::oid, 0
-			UNION ALL SELECT inhrelid, depth + 1 FROM pg_inherits JOIN family ON inhparent = family.oid)
+			UNION ALL SELECT inhrelid, depth + 1
+			FROM pg_inherits JOIN family ON inhparent = family.oid)
 		SELECT a.attrelid::regclass AS relation, a.attnum, a.attidentity = 'a' AS is_always,
 			coalesce(CASE a.attidentity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY'
 				WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY' END
@@ -1443,7 +1469,8 @@ BEGIN
 			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
 			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 			CROSS JOIN LATERAL (
-				SELECT count(*) > 0 AS is_owned, max(coalesce(pg_sequence_last_value(q.oid)::text, 'none'))
+				SELECT count(*) > 0 AS is_owned,
+					max(coalesce(pg_sequence_last_value(q.oid)::text, 'none'))
 					FILTER (WHERE o.deptype = 'i') AS last_identity
 				FROM pg_depend o JOIN pg_class q ON q.oid = o.objid AND q.relkind = 'S'
 				WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
@@ -1453,7 +1480,8 @@ BEGIN
 		-- looked up now, since it can have been dropped with that of the parent
 		IF (SELECT attidentity <> '' FROM pg_attribute
 				WHERE attrelid = member.relation AND attnum = member.attnum) THEN
-			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation, attribute);
+			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation,
+				attribute);
 		END IF;
 		IF member.before <> ALL (adopted) THEN
 			EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s',
@@ -1461,7 +1489,8 @@ BEGIN
 			changes := changes || format('%s.%I: default %s, was %s',
 				member.relation, attribute, nextval, member.before);
 		END IF;
-		had_sequence := coalesce(had_sequence, CASE WHEN member.has_sequence THEN member.relation END);
+		had_sequence := coalesce(had_sequence,
+			CASE WHEN member.has_sequence THEN member.relation END);
 		was_always := coalesce(was_always, CASE WHEN member.is_always THEN member.relation END);
 	END LOOP;
 END
@@ -1488,14 +1517,16 @@ AS $$
 BEGIN
 	IF had_sequence IS NOT NULL THEN
 		RAISE NOTICE USING
-			MESSAGE = format('column "%s" of table %s no longer uses a sequence', attribute, had_sequence),
+			MESSAGE = format('column "%s" of table %s no longer uses a sequence', attribute,
+				had_sequence),
 			DETAIL = 'After an INSERT, lastval() fails or returns the value of another sequence.  '
 				'pg_get_serial_sequence() returns null for the column.',
 			HINT = 'Use INSERT ... RETURNING to get new IDs.';
 	END IF;
 	IF was_always IS NOT NULL THEN
 		RAISE NOTICE USING
-			MESSAGE = format('column "%s" of table %s now accepts values given in INSERT and UPDATE',
+			MESSAGE = format('column "%s" of table %s now accepts values given in INSERT and'
+				' UPDATE',
 				attribute, was_always),
 			DETAIL = 'It was GENERATED ALWAYS AS IDENTITY, which rejects them.',
 			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
@@ -1518,7 +1549,8 @@ BEGIN
 	FOR sequence IN
 		WITH RECURSIVE family (oid, depth) AS (
 			SELECT relation::oid, 0
-			UNION ALL SELECT inhrelid, depth + 1 FROM pg_inherits JOIN family ON inhparent = family.oid)
+			UNION ALL SELECT inhrelid, depth + 1
+			FROM pg_inherits JOIN family ON inhparent = family.oid)
 		SELECT s.oid::regclass::text AS name, pg_sequence_last_value(s.oid)::text AS last_value
 		FROM (SELECT oid, min(depth) AS depth FROM family GROUP BY oid) f
 			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
@@ -1531,7 +1563,8 @@ BEGIN
 		BEGIN
 			EXECUTE format('DROP SEQUENCE %s', sequence.name);
 			changes := changes
-				|| format('sequence %s: dropped (last value %s)', sequence.name, sequence.last_value);
+				|| format('sequence %s: dropped (last value %s)', sequence.name,
+					sequence.last_value);
 		EXCEPTION WHEN dependent_objects_still_exist THEN
 			EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence.name);
 			changes := changes || format('sequence %s: kept, since others use it (last value %s)',
@@ -1667,8 +1700,9 @@ COMMENT ON FUNCTION snowflake_server_machine_id() IS
 /*
  * The durable state, of which a server has one for all its databases
  *
- * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog that
- * all databases share and pg_upgrade preserves: a grant of a privilege that everyone has anyway.
+ * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog
+ * that all databases share and pg_upgrade preserves: a grant of a privilege that everyone has
+ * anyway.
  */
 
 CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
@@ -1677,11 +1711,13 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 DO $$
 DECLARE
-	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl
+		WHERE parname = 'snowflake.max_wait');
 BEGIN
 	IF NOT marked THEN
 		LOCK TABLE pg_catalog.pg_parameter_acl IN SHARE ROW EXCLUSIVE MODE;
-		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl
+			WHERE parname = 'snowflake.max_wait');
 	END IF;
 	PERFORM snowflake_create_state(NOT marked);
 	IF NOT marked THEN
