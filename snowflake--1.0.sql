@@ -542,7 +542,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_raise(text, text, text, text) IS
-'internal: raises an error with the given SQLSTATE; the detail and the hint can be null';
+'raises an error with the given SQLSTATE; the detail and the hint can be null; internal';
 
 /*
  * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
@@ -565,7 +565,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_lock(regclass, text, text) IS
-'internal: locks a table in the given mode, with its children unless target is ONLY; raises object_not_in_prerequisite_state if it is renamed or dropped meanwhile';
+'locks a table in the given mode, with its children unless target is ONLY; raises object_not_in_prerequisite_state if it is renamed or dropped meanwhile; internal';
 
 -- Null if there is no such column.
 CREATE FUNCTION snowflake_column_type(relation regclass, attribute name) RETURNS regtype
@@ -585,7 +585,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_column_type(regclass, name) IS
-'internal: returns the type of a column, below any domains';
+'returns the type of a column, below any domains; internal';
 
 /*
  * The guard of a feed
@@ -614,7 +614,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_feed_column(regclass, name) IS
-'internal: returns the column, or that of the primary key if it is null; raises undefined_object if there is none';
+'returns the column, or that of the primary key if it is null; raises undefined_object if there is none; internal';
 
 CREATE FUNCTION snowflake_check_feed_column(relation regclass, attribute name, type regtype)
 RETURNS void
@@ -639,7 +639,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_feed_column(regclass, name, regtype) IS
-'internal: raises an error unless the column is of type bigint, and not generated';
+'raises an error unless the column is of type bigint, and not generated; internal';
 
 CREATE FUNCTION snowflake_create_guard(relation regclass, attribute name, guard regproc)
 RETURNS void
@@ -688,7 +688,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_create_guard(regclass, name, regproc) IS
-'internal: creates the trigger that calls the function guard; raises an error if Citus distributes the table, or if another trigger would be called after it';
+'creates the trigger that calls the function guard; raises an error if Citus distributes the table, or if another trigger would be called after it; internal';
 
 CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
 LANGUAGE SQL
@@ -725,7 +725,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_partition_key(regclass) IS
-'internal: returns the type of the column by whose ranges a table is partitioned';
+'returns the type of the column by whose ranges a table is partitioned; internal';
 
 CREATE FUNCTION snowflake_bound(type regtype, instant timestamptz) RETURNS text
 LANGUAGE SQL STABLE PARALLEL SAFE
@@ -733,7 +733,7 @@ RETURN CASE WHEN type::oid = 'sno'::regtype::oid THEN sno_boundary(instant)::tex
 	ELSE lpad(snowflake_boundary(instant)::text, 19, '0'::text) END;
 
 COMMENT ON FUNCTION snowflake_bound(regtype, timestamptz) IS
-'internal: returns the boundary between IDs of a type at an instant, as a bound';
+'returns the boundary between IDs of a type at an instant, as a bound; internal';
 
 CREATE FUNCTION snowflake_bound_time(type regtype, bound text) RETURNS timestamptz
 LANGUAGE SQL STABLE PARALLEL SAFE
@@ -742,7 +742,7 @@ RETURN CASE WHEN type::oid = 'sno'::regtype::oid THEN sno_timestamp(bound::sno)
 		least(bound::bigint, snowflake_boundary('infinity'::timestamptz) - 1::bigint)) END;
 
 COMMENT ON FUNCTION snowflake_bound_time(regtype, text) IS
-'internal: returns the time of the ID that is a bound, or of the last ID of the layout if that is before';
+'returns the time of the ID that is a bound, or of the last ID of the layout if that is before; internal';
 
 /*
  * A transaction that keeps its snapshot can see, in pg_inherits, partitions that other
@@ -776,7 +776,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
-'internal: returns the partitions of a table except the default partition, with their bounds, and whether they are pending detach';
+'returns the partitions of a table except the default partition, with their bounds, and whether they are pending detach; internal';
 
 CREATE FUNCTION snowflake_check_partitioned(parent regclass, type regtype, sno regtype)
 RETURNS void
@@ -799,7 +799,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_partitioned(regclass, regtype, regtype) IS
-'internal: raises an error unless the type of the partition key is bigint or sno, and the caller owns the table';
+'raises an error unless the type of the partition key is bigint or sno, and the caller owns the table; internal';
 
 /*
  * Creating partitions
@@ -841,7 +841,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_span(regclass, timestamptz, timestamptz, interval, text) IS
-'internal: raises an error if an argument is null, the times are infinite or not in order, or the step is not positive';
+'raises an error if an argument is null, the times are infinite or not in order, or the step is not positive; internal';
 
 /*
  * Periods of days and months are those of the calendar of the zone, others have a fixed length.
@@ -880,7 +880,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_period_starts(timestamptz, timestamptz, interval, text) IS
-'internal: returns start_at, and the ends of periods of length step from there, until end_at is reached';
+'returns start_at, and the ends of periods of length step from there, until end_at is reached; internal';
 
 CREATE FUNCTION snowflake_periods(type regtype, start_at timestamptz, end_at timestamptz,
 	step interval, zone text, OUT at timestamptz, OUT id text, OUT next_at timestamptz,
@@ -896,7 +896,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION snowflake_periods(regtype, timestamptz, timestamptz, interval, text) IS
-'internal: returns the starts of the periods and the end of the last one, each with its bound and the next one';
+'returns the starts of the periods and the end of the last one, each with its bound and the next one; internal';
 
 CREATE FUNCTION snowflake_missing_partitions(parent regclass, type regtype, start_at timestamptz,
 	end_at timestamptz, step interval, zone text,
@@ -923,7 +923,7 @@ END;
 
 COMMENT ON FUNCTION snowflake_missing_partitions(regclass, regtype, timestamptz, timestamptz,
 	interval, text) IS
-'internal: returns the bounds of the partitions that a table lacks for the periods, and the times at which they begin';
+'returns the bounds of the partitions that a table lacks for the periods, and the times at which they begin; internal';
 
 /*
  * A name contains as many parts of the start as all periods of the step need.  If these include
@@ -971,7 +971,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_partition_name(regclass, timestamptz, interval, text) IS
-'internal: returns the name of a new partition, with its schema';
+'returns the name of a new partition, with its schema; internal';
 
 CREATE FUNCTION snowflake_create_partition(parent regclass, partition text, from_id text,
 	to_id text, from_at timestamptz)
@@ -1008,7 +1008,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_create_partition(regclass, text, text, text, timestamptz) IS
-'internal: creates a partition with a name and bounds, which has the owner and the storage of its parent';
+'creates a partition with a name and bounds, which has the owner and the storage of its parent; internal';
 
 /*
  * Keys of a sequence look like IDs of the first hours of the layout.  What follows the partitions
@@ -1036,7 +1036,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION snowflake_gaps(regclass, regtype, timestamptz, timestamptz, interval, text) IS
-'internal: returns the times between the partitions of a table that neither a partition nor one of the periods covers, as text, or null';
+'returns the times between the partitions of a table that neither a partition nor one of the periods covers, as text, or null; internal';
 
 CREATE FUNCTION snowflake_warn_of_gaps(parent regclass, gaps text) RETURNS void
 LANGUAGE plpgsql
@@ -1054,7 +1054,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_warn_of_gaps(regclass, text) IS
-'internal: raises a warning with the gaps, unless they are null or a default partition exists';
+'raises a warning with the gaps, unless they are null or a default partition exists; internal';
 
 CREATE FUNCTION snowflake_create_partitions(parent regclass, start_at timestamptz,
 	end_at timestamptz, step interval, zone text DEFAULT 'UTC')
@@ -1107,7 +1107,7 @@ CREATE FUNCTION snowflake_check_layout() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_check_layout() IS
-'internal: raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded';
+'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; internal';
 
 CREATE FUNCTION snowflake_check_retention(parent regclass, before timestamptz, since timestamptz)
 RETURNS void
@@ -1130,7 +1130,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_retention(regclass, timestamptz, timestamptz) IS
-'internal: raises an error if an argument is null, or "before" is infinite or in the future';
+'raises an error if an argument is null, or "before" is infinite or in the future; internal';
 
 CREATE FUNCTION snowflake_detach(parent regclass, partitions regclass[], kept regclass[],
 	since timestamptz)
@@ -1158,7 +1158,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_detach(regclass, regclass[], regclass[], timestamptz) IS
-'internal: detaches partitions, and returns them; raises a notice with those that are kept';
+'detaches partitions, and returns them; raises a notice with those that are kept; internal';
 
 /*
  * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
@@ -1220,7 +1220,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_drop(regclass[]) IS
-'internal: drops tables, and returns their names with their schemas';
+'drops tables, and returns their names with their schemas; internal';
 
 /*
  * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
@@ -1253,7 +1253,7 @@ RETURN CASE type::oid
 	WHEN 'sno'::regtype::oid THEN ARRAY['sno_nextval()'::regprocedure] END;
 
 COMMENT ON FUNCTION snowflake_generators(regtype) IS
-'internal: returns the functions that generate IDs of a type, or null';
+'returns the functions that generate IDs of a type, or null; internal';
 
 CREATE FUNCTION snowflake_next_id(type regtype) RETURNS text
 LANGUAGE SQL
@@ -1261,7 +1261,7 @@ RETURN CASE type::oid WHEN 'bigint'::regtype::oid THEN snowflake_nextval()::text
 	WHEN 'sno'::regtype::oid THEN sno_nextval()::text END;
 
 COMMENT ON FUNCTION snowflake_next_id(regtype) IS
-'internal: generates an ID of a type, as text';
+'generates an ID of a type, as text; internal';
 
 CREATE FUNCTION snowflake_check_adoptable(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql
@@ -1313,7 +1313,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_adoptable(regclass, name) IS
-'internal: raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, or Citus distributes the table';
+'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, or Citus distributes the table; internal';
 
 /*
  * All columns that refer to the column by foreign keys are checked, directly and indirectly; for an
@@ -1361,7 +1361,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_references(regclass, name) IS
-'internal: raises datatype_mismatch if the column, or one that refers to it, is too narrow for Snowflake IDs';
+'raises datatype_mismatch if the column, or one that refers to it, is too narrow for Snowflake IDs; internal';
 
 CREATE FUNCTION snowflake_check_generator(relation regclass, attribute name, generator name,
 	generators regprocedure[])
@@ -1390,7 +1390,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_generator(regclass, name, name, regprocedure[]) IS
-'internal: raises an error if no function generates IDs of the type of the column, or if generator is not null and not one of these';
+'raises an error if no function generates IDs of the type of the column, or if generator is not null and not one of these; internal';
 
 CREATE FUNCTION snowflake_check_adoption(relation regclass, attribute name, generator name)
 RETURNS void
@@ -1403,7 +1403,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION snowflake_check_adoption(regclass, name, name) IS
-'internal: raises an error if the column cannot be adopted';
+'raises an error if the column cannot be adopted; internal';
 
 -- An index that begins with the column is used.  IDs of type sno sort as their texts do in "C".
 CREATE FUNCTION snowflake_check_keys(relation regclass, attribute name, type regtype, next_id text)
@@ -1432,7 +1432,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
-'internal: raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID';
+'raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID; internal';
 
 /*
  * The table comes before its partitions and children.  A default of any generator is left as it is,
@@ -1497,7 +1497,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_change_defaults(regclass, name, name, regprocedure[]) IS
-'internal: makes a generator the default of a column in a table, its partitions and its children; returns a description of each change, the first table that had a sequence, and the first one that was GENERATED ALWAYS';
+'makes a generator the default of a column in a table, its partitions and its children; returns a description of each change, the first table that had a sequence, and the first one that was GENERATED ALWAYS; internal';
 
 /*
  * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
@@ -1535,7 +1535,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_notice_adopted(name, regclass, regclass) IS
-'internal: raises notices with the effects of an adoption';
+'raises notices with the effects of an adoption; internal';
 
 -- No default of the columns uses them any more.
 CREATE FUNCTION snowflake_drop_sequences(relation regclass, attribute name) RETURNS text[]
@@ -1576,7 +1576,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_drop_sequences(regclass, name) IS
-'internal: drops the sequences that a column owns in a table, its partitions and its children, or makes them owned by none if other objects use them; returns a description of each change';
+'drops the sequences that a column owns in a table, its partitions and its children, or makes them owned by none if other objects use them; returns a description of each change; internal';
 
 /*
  * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
