@@ -640,7 +640,8 @@ COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
  * Tables
  *
  * These functions run with the privileges of the caller, and the internal functions that they call
- * do so as well.  PostgreSQL requires that the caller may call those, too, so all roles may.
+ * do so as well.  PostgreSQL requires that the caller may call those, too, so all roles may.  They
+ * do nothing that a role cannot do by statements of its own.
  *
  * The schema of the extension can change, and other roles can have functions in it.  Functions in
  * PL/pgSQL look up names when they run, so they use only pg_catalog; they have DDL, queries of the
@@ -648,28 +649,20 @@ COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
  * FUNCTION, put them together and call those of the extension.  In a parsed body, each call and
  * operator has exactly the types of one in pg_catalog, so that no other one can match better.
  *
- * The functions for IDs of type bigint and sno have different prefixes.  A domain counts as its
- * base type, through any number of domains.  Other schemas can have types named sno.
+ * A domain counts as its base type, through any number of domains.
  */
 
-CREATE FUNCTION snowflake_raise(state text, message text, detail text, hint text) RETURNS void
+CREATE FUNCTION snowflake_raise(state text, message text, hint text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	IF detail IS NULL AND hint IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-	ELSIF hint IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail;
-	ELSIF detail IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
-	END IF;
-	RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, DETAIL = detail, HINT = hint;
+	RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_raise(text, text, text, text) IS
-'raises an error with the given SQLSTATE; the detail and the hint can be null; internal';
+COMMENT ON FUNCTION snowflake_raise(text, text, text) IS
+'raises an error with the given SQLSTATE; internal';
 
 /*
  * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
@@ -838,21 +831,32 @@ COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
  * '' and '~' stand for MINVALUE and MAXVALUE, and '-' stands for each negative number.
  */
 
--- Null for other tables.
-CREATE FUNCTION snowflake_partition_key(parent regclass) RETURNS regtype
+CREATE FUNCTION snowflake_partition_key(parent regclass, sno regtype) RETURNS regtype
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
-BEGIN
-	RETURN (SELECT o.opcintype
+DECLARE
+	type CONSTANT regtype := (SELECT o.opcintype
 		FROM pg_partitioned_table p JOIN pg_opclass o ON o.oid = p.partclass[0]
 		WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0
-			AND o.opcdefault);
+			AND o.opcdefault AND o.opcintype IN ('bigint'::regtype, sno));
+BEGIN
+	IF type IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or'
+				' sno', parent),
+			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the'
+				' IDs.  It can be a partition itself.';
+	ELSIF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = parent), 'USAGE') THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+			MESSAGE = format('must be owner of table %s', parent);
+	END IF;
+	RETURN type;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_partition_key(regclass) IS
-'returns the type of the column by whose ranges a table is partitioned; internal';
+COMMENT ON FUNCTION snowflake_partition_key(regclass, regtype) IS
+'returns the type of the column by whose ranges a table is partitioned; raises an error unless it is bigint or sno, and the caller owns the table; internal';
 
 CREATE FUNCTION snowflake_bound(type regtype, instant timestamptz) RETURNS text
 LANGUAGE SQL STABLE PARALLEL SAFE
@@ -904,29 +908,6 @@ $$;
 
 COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
 'returns the partitions of a table except the default partition, with their bounds, and whether they are pending detach; internal';
-
-CREATE FUNCTION snowflake_check_partitioned(parent regclass, type regtype, sno regtype)
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF (type IN ('bigint'::regtype, sno)) IS NOT TRUE THEN
-		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or'
-				' sno',
-				parent),
-			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the'
-				' IDs.  It can be a partition itself.';
-	ELSIF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = parent), 'USAGE') THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-			MESSAGE = format('must be owner of table %s', parent);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_check_partitioned(regclass, regtype, regtype) IS
-'raises an error unless the type of the partition key is bigint or sno, and the caller owns the table; internal';
 
 /*
  * Creating partitions
@@ -1191,32 +1172,33 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT snowflake_check_span(parent, start_at, end_at, step, zone);
 	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
-	SELECT snowflake_check_partitioned(parent, snowflake_partition_key(parent), 'sno'::regtype);
 	SELECT snowflake_raise('22008', 'no ID has a time from '::text || p.at::text || ' to '::text
-			|| p.next_at::text, NULL,
+			|| p.next_at::text,
 		CASE type::oid WHEN 'sno'::regtype::oid
 			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms'
 				' long.'
 			ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at'
 				' least one tick long.' END)
-	FROM snowflake_partition_key(parent) AS type,
+	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
 		snowflake_periods(type, start_at, end_at, step, zone) p
 	WHERE p.id = p.next_id;
 	SELECT snowflake_raise('55000', 'partition '::text || e.partition::text
-			|| ' is pending detach'::text, NULL,
+			|| ' is pending detach'::text,
 		'Run ALTER TABLE '::text || parent::text || ' DETACH PARTITION '::text || e.partition::text
 			|| ' FINALIZE first.'::text)
-	FROM snowflake_partition_key(parent) AS type, snowflake_partitions(parent, type) e
+	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+		snowflake_partitions(parent, type) e
 	WHERE e.is_leaving AND EXISTS (
 		SELECT FROM snowflake_periods(type, start_at, end_at, step, zone) p
 		WHERE p.id COLLATE "C" < e.to_id AND p.next_id COLLATE "C" > e.from_id);
 	SELECT snowflake_warn_of_gaps(parent,
-		snowflake_gaps(parent, snowflake_partition_key(parent), start_at, end_at, step, zone));
+		snowflake_gaps(parent, type, start_at, end_at, step, zone))
+	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type;
 	SELECT pg_catalog.unnest(ARRAY(
 		SELECT snowflake_create_partition(parent,
 			snowflake_partition_name(parent, m.from_at, step, zone), m.from_id, m.to_id, m.from_at)
-		FROM snowflake_missing_partitions(parent, snowflake_partition_key(parent),
-			start_at, end_at, step, zone) m));
+		FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+			snowflake_missing_partitions(parent, type, start_at, end_at, step, zone) m));
 END;
 
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval,
@@ -1311,15 +1293,14 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT snowflake_check_retention(parent, before, since);
 	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
-	SELECT snowflake_check_partitioned(parent, snowflake_partition_key(parent), 'sno'::regtype);
-	SELECT snowflake_check_layout() FROM snowflake_partition_key(parent) AS type
+	SELECT snowflake_check_layout() FROM snowflake_partition_key(parent, 'sno'::regtype) AS type
 	WHERE type::oid = 'bigint'::regtype::oid;
 	WITH past AS (
 		SELECT e.partition, e.to_id COLLATE "C" AS to_id, e.to_id COLLATE "C" > first.id
 			AND coalesce(nullif(e.from_id, ''), first.id) COLLATE "C"
-				>= snowflake_bound(type, since)
-			AS is_of_ids
-		FROM snowflake_partition_key(parent) AS type, snowflake_partitions(parent, type) e,
+				>= snowflake_bound(type, since) AS is_of_ids
+		FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+			snowflake_partitions(parent, type) e,
 			snowflake_bound(type, '-infinity'::timestamptz) AS first (id)
 		WHERE e.to_id COLLATE "C" <= snowflake_bound(type, before))
 	SELECT pg_catalog.unnest(snowflake_detach(parent,
