@@ -1045,8 +1045,8 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT snowflake_check_span(parent, start_at, end_at, step, zone);
 	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
-	SELECT snowflake_raise('22008', 'no ID has a time from '::text || p.at::text || ' to '::text
-			|| p.next_at::text,
+	SELECT snowflake_raise('22008',
+		pg_catalog.format('no ID has a time from %s to %s', p.at, p.next_at),
 		CASE type::oid WHEN 'sno'::regtype::oid
 			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms'
 				' long.'
@@ -1055,10 +1055,10 @@ BEGIN ATOMIC
 	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
 		snowflake_periods(type, start_at, end_at, step, zone) p
 	WHERE p.id = p.next_id;
-	SELECT snowflake_raise('55000', 'partition '::text || e.partition::text
-			|| ' is pending detach'::text,
-		'Run ALTER TABLE '::text || parent::text || ' DETACH PARTITION '::text || e.partition::text
-			|| ' FINALIZE first.'::text)
+	SELECT snowflake_raise('55000',
+		pg_catalog.format('partition %s is pending detach', e.partition),
+		pg_catalog.format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.',
+			parent, e.partition))
 	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
 		snowflake_partitions(parent, type) e
 	WHERE e.is_leaving AND EXISTS (
