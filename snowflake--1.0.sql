@@ -785,10 +785,9 @@ COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
 /*
  * Creating partitions
  *
- * All that lies between the first and the last period, and has no partition yet, gets one.  Pieces
- * end where a period or an existing partition begins or ends.  So a call never fails because of the
- * partitions that exist, and leaves no gap, also if they were created with another step, or in
- * another time zone.
+ * A new partition ends where a period ends, or where an existing partition begins.  So a call does
+ * not fail because of existing partitions, and leaves no gap, even if they were created with
+ * another step or in another time zone.
  *
  * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
  * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
