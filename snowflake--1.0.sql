@@ -9,7 +9,8 @@ BEGIN
 	IF EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = 'snowflake_checked') THEN
 		RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
 			MESSAGE = 'this database has the functions of portable/snowflake.sql',
-			HINT = 'Run portable/to_extension.sql, which replaces these functions by the extension.';
+			HINT = 'Run portable/to_extension.sql, which replaces these functions by the'
+				' extension.';
 	END IF;
 END
 $$;
@@ -129,7 +130,8 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
 'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the layout of snowflake.layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
 
-CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer, layout text)
+CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer,
+	layout text)
 RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
@@ -244,588 +246,6 @@ AS 'MODULE_PATHNAME' LANGUAGE C;
 
 COMMENT ON FUNCTION snowflake_feed_guard() IS
 'trigger function for tables that are read by snowflake_horizon(): lets the horizon wait for the ID in the column that its argument names, and raises an error if a horizon above it was returned already; snowflake_enable_feed() creates the trigger';
-
-/*
- * Tables
- *
- * Functions that run DDL are written in PL/pgSQL.  They run with the privileges of the caller.
- * Their search_path contains no schema of the caller's, and so they look up the extension's
- * schema, which can change.  They do so themselves: a helper function could not be found
- * without knowing the schema.
- *
- * The functions for IDs of type bigint and sno have different prefixes.  A domain counts as its
- * base type, through any number of domains.  Other schemas can have types named sno.
- *
- * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
- * acquired, it is the other table that is locked.
- */
-
-CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	key CONSTANT name := coalesce(attribute, (
-		SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
-	target record;
-	later record;
-	is_distributed boolean;
-BEGIN
-	IF relation IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'argument "relation" must not be null';
-	END IF;
-	IF key IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-			MESSAGE = format('table %s has no primary key of one column', relation),
-			HINT = 'Pass the name of the column with the IDs as the second argument.';
-	END IF;
-	SELECT a.atttypid AS type, a.attgenerated <> '' AS is_generated INTO target
-	FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = key AND a.attnum > 0 AND NOT a.attisdropped;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-			MESSAGE = format('column "%s" of table %s does not exist', key, relation);
-	END IF;
-	WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = target.type) LOOP
-		target.type := (SELECT typbasetype FROM pg_type WHERE oid = target.type);
-	END LOOP;
-	IF target.type <> 'bigint'::regtype THEN
-		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of table %s is not of type bigint', key, relation),
-			DETAIL = 'Only IDs of type bigint have a horizon.';
-	ELSIF target.is_generated THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
-			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
-			DETAIL = 'Triggers cannot see its value before the row is stored.';
-	END IF;
-	-- Citus runs triggers of its local tables, which are the ones without colocation, on the node that issues the IDs
-	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-		EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = $1 AND (partmethod <> ''n'' OR repmodel = ''t'' OR colocationid <> 0))'
-		INTO is_distributed USING relation;
-		IF is_distributed THEN
-			RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-				MESSAGE = format('table %s cannot have the guard while Citus distributes it', relation),
-				DETAIL = 'Triggers would run on the nodes that store the rows, which have no record of the horizons of the node that issues the IDs.  Readers can miss rows whose ID was not issued in the transaction that inserts them.',
-				HINT = 'Insert rows without IDs, so that the default generates them.';
-		END IF;
-	END IF;
-	-- names of triggers are compared as bytes; tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
-	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later
-	FROM pg_trigger t
-	WHERE t.tgrelid IN (SELECT relation UNION SELECT relid FROM pg_partition_tree(relation))
-		AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgname > 'zz_snowflake_feed_guard'
-	ORDER BY t.tgrelid <> relation, t.tgrelid, t.tgname LIMIT 1;
-	IF FOUND THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('trigger "%s" of table %s would be called after the guard', later.name, later.relation),
-			DETAIL = 'Triggers are called in the order of their names, and such a trigger can change the ID that the guard has checked.',
-			HINT = format('Use ALTER TRIGGER %I ON %s RENAME TO a name that sorts before "zz_snowflake_feed_guard".', later.name, later.relation);
-	END IF;
-	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s.snowflake_feed_guard(%L)',
-		relation, extension_schema, key);
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
-'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
-
-/*
- * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
- * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
- * the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other, so that
- * the second call finds the partitions that the first has created.  A relation that has the name
- * of the new partition is often a partition of the same table, which was created in another time
- * zone.
- *
- * The start of each period is computed from start_at, not from the previous period: the 31st
- * plus one month plus one month is the 31st, not the 28th.  A name contains as many parts of
- * the start as all starts need.  If these include hours or smaller units, the name is in UTC,
- * in which no hour occurs twice.
- */
-CREATE FUNCTION snowflake_create_partitions(
-	parent regclass, start_at timestamptz, end_at timestamptz, step interval)
-RETURNS SETOF regclass
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN start_at IS NULL THEN 'start_at'
-		WHEN end_at IS NULL THEN 'end_at' WHEN step IS NULL THEN 'step' END;
-	locked_name CONSTANT text := parent;
-	target record;
-	naming record;
-	period record;
-	existing record;
-	base name;
-	suffix text;
-	partition text;
-BEGIN
-	IF missing IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
-	END IF;
-	EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', locked_name);
-	SELECT c.relnamespace::regnamespace AS schema, c.relname AS name, pg_get_userbyid(c.relowner) AS owner,
-		pg_has_role(c.relowner, 'USAGE') AS is_owner,
-		concat(' USING ' || quote_ident(a.amname), ' TABLESPACE ' || quote_ident(t.spcname)) AS storage,
-		CASE o.opcintype WHEN 'bigint'::regtype THEN 'snowflake' WHEN to_regtype(extension_schema || '.sno') THEN 'sno' END AS prefix
-	INTO target
-	FROM pg_partitioned_table p
-		JOIN pg_class c ON c.oid = p.partrelid
-		JOIN pg_opclass o ON o.oid = p.partclass[0]
-		LEFT JOIN pg_am a ON a.oid = c.relam
-		LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
-	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0 AND o.opcdefault;
-	IF parent::text <> locked_name THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('table %s was renamed or dropped while its lock was waited for', locked_name);
-	ELSIF target.prefix IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
-			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the IDs.';
-	ELSIF NOT target.is_owner THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', parent);
-	ELSIF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at OR start_at + step <= start_at THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step" must be positive',
-			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at, step);
-	END IF;
-	SELECT u.format, u.in_utc INTO naming
-	FROM (VALUES
-			('year', 'YYYY', false),
-			('month', 'YYYY_MM', false),
-			('day', 'YYYY_MM_DD', false),
-			('hour', 'YYYY_MM_DD_HH24"z"', true),
-			('minute', 'YYYY_MM_DD_HH24MI"z"', true),
-			('second', 'YYYY_MM_DD_HH24MISS"z"', true),
-			('microseconds', 'YYYY_MM_DD_HH24MISSUS"z"', true)) AS u (unit, format, in_utc)
-	WHERE date_trunc(u.unit, step) = step AND
-		CASE WHEN u.in_utc
-			THEN date_trunc(u.unit, start_at AT TIME ZONE 'UTC') = start_at AT TIME ZONE 'UTC'
-			ELSE date_trunc(u.unit, start_at) = start_at END
-	ORDER BY length(u.format) LIMIT 1;
-
-	FOR i IN 0 .. 2147483646 LOOP
-		EXIT WHEN start_at + i * step >= end_at;
-		EXECUTE format('SELECT $1 AS from_at, $2 AS to_at, %1$s.%2$s_boundary($1)::text AS from_id, %1$s.%2$s_boundary($2)::text AS to_id',
-			extension_schema, target.prefix)
-		INTO period USING start_at + i * step, start_at + (i + 1) * step;
-		-- boundaries never decrease as time moves forward
-		IF period.from_id = period.to_id THEN
-			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-				MESSAGE = format('no ID has a time from %s to %s', period.from_at, period.to_at),
-				HINT = CASE target.prefix WHEN 'sno' THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms long.'
-					ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at least one tick long.' END;
-		END IF;
-		SELECT inhrelid::regclass AS partition, inhdetachpending AS is_leaving INTO existing
-		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
-		WHERE inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) =
-			format('FOR VALUES FROM (%L) TO (%L)', period.from_id, period.to_id);
-		IF existing.is_leaving THEN
-			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-				MESSAGE = format('partition %s is pending detach', existing.partition),
-				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.', parent, existing.partition);
-		END IF;
-		CONTINUE WHEN FOUND;
-
-		-- a long name is shortened to make room for the period
-		base := target.name;
-		suffix := '_' || CASE WHEN naming.in_utc THEN to_char(period.from_at AT TIME ZONE 'UTC', naming.format)
-			ELSE to_char(period.from_at, naming.format) END;
-		WHILE octet_length(base || suffix) > current_setting('max_identifier_length')::integer LOOP
-			base := left(base, -1);
-		END LOOP;
-		partition := format('%s.%I', target.schema, base || suffix);
-		BEGIN
-			EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS INCLUDING DEFAULTS'
-				' INCLUDING GENERATED INCLUDING STORAGE)', partition, parent) || target.storage;
-			IF target.owner <> current_user THEN
-				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, target.owner);
-			END IF;
-			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
-				parent, partition, period.from_id, period.to_id);
-		EXCEPTION WHEN invalid_object_definition OR duplicate_table THEN
-			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
-				DETAIL = format('The partition is for the IDs with times from %s to %s.', period.from_at, period.to_at),
-				HINT = CASE WHEN SQLSTATE = '42P07' AND NOT EXISTS (
-						SELECT FROM pg_inherits WHERE inhparent = parent AND inhrelid = to_regclass(partition))
-					THEN 'Rename the existing table, which is not a partition of this table.'
-					ELSE format('Start where an existing partition starts or ends, and use the step and the "TimeZone" with which it was created.'
-						'  The step is %s, and "TimeZone" is %s.', step, current_setting('TimeZone')) END;
-		END;
-		RETURN NEXT partition;
-	END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval) IS
-'creates the partitions of a table that is partitioned by range of Snowflake IDs, for the periods of length step from start_at, until end_at is covered; skips periods that have a partition; returns the partitions that it has created; requires ownership of the table; raises wrong_object_type for other tables, and datetime_field_overflow for periods without IDs';
-
-/*
- * In another layout than that in which the IDs were issued, they have other times.
- */
-CREATE FUNCTION snowflake_check_layout() RETURNS void
-AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_check_layout() IS
-'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; snowflake_detach_partitions() calls it';
-
-/*
- * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
- * they are while their bounds are read, and if there is nothing to detach, no reader or writer of
- * the table is blocked.  DETACH PARTITION takes the stronger locks.
- *
- * Bounds are compared, not times: a partition ends at or before an instant if its upper bound is
- * not above the boundary there.  MAXVALUE and the default partition have no such bound.
- *
- * A key of a sequence looks like an ID of the first days of the layout, so a partition is detached
- * only if the caller knows that all keys at or above its lower bound are IDs.  The server does not
- * know that.  A record that snowflake_adopt() made would be absent for tables that were adopted by
- * hand.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with --no-comments, a
- * row in a table of the extension with -t.  An argument is part of the job that runs the function,
- * and remains correct.  MINVALUE counts as the first ID, but partitions of negative keys have no
- * time.
- *
- * A transaction that keeps its snapshot can see, in pg_inherits, partitions that other
- * transactions have detached or dropped meanwhile.  pg_partition_ancestors() uses no snapshot.  It
- * leaves out partitions that are pending detach, for which DETACH PARTITION raises an error.
- */
-CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
-RETURNS SETOF regclass
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent' WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
-	locked_name CONSTANT text := parent;
-	target record;
-	past record;
-	kept text;
-BEGIN
-	IF missing IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = format('argument "%s" must not be null', missing);
-	ELSIF NOT isfinite(before) OR before > clock_timestamp() THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'argument "before" must be finite and not in the future',
-			DETAIL = format('The argument is %s.', before);
-	END IF;
-	EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', locked_name);
-	SELECT pg_has_role(c.relowner, 'USAGE') AS is_owner, o.opcintype::regtype AS type, t.typnamespace::regnamespace AS type_schema,
-		CASE o.opcintype WHEN 'bigint'::regtype THEN 'snowflake' WHEN to_regtype(extension_schema || '.sno') THEN 'sno' END AS prefix
-	INTO target
-	FROM pg_partitioned_table p
-		JOIN pg_class c ON c.oid = p.partrelid
-		JOIN pg_opclass o ON o.oid = p.partclass[0]
-		JOIN pg_type t ON t.oid = o.opcintype
-	WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0 AND o.opcdefault;
-	IF parent::text <> locked_name THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('table %s was renamed or dropped while its lock was waited for', locked_name);
-	ELSIF target.prefix IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or sno', parent),
-			HINT = 'Use the table that is partitioned by IDs.  It can be a partition itself.';
-	ELSIF NOT target.is_owner THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', parent);
-	ELSIF target.prefix = 'snowflake' THEN
-		EXECUTE format('SELECT %s.snowflake_check_layout()', extension_schema);
-	END IF;
-
-	FOR past IN
-		EXECUTE format('SELECT partition, start_id OPERATOR(%1$s.>=) %3$s.%4$s_boundary($3)'
-			'  AND end_id OPERATOR(%1$s.>) %3$s.%4$s_boundary(''-infinity'') AS is_of_ids'
-			' FROM (SELECT inhrelid::regclass AS partition,'
-			'   coalesce(substring(bounds FROM $re$ FROM [(]''(.*)''[)] TO $re$)::%2$s, %3$s.%4$s_boundary(''-infinity'')) AS start_id,'
-			'   substring(bounds FROM $re$ TO [(]''(.*)''[)]$re$)::%2$s AS end_id'
-			'  FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid CROSS JOIN pg_get_expr(c.relpartbound, c.oid) AS bounds'
-			'  WHERE inhparent = $1 AND (inhdetachpending OR'
-			'   EXISTS (SELECT FROM pg_partition_ancestors(inhrelid) WHERE relid = $1))) AS partitions'
-			' WHERE end_id OPERATOR(%1$s.<=) %3$s.%4$s_boundary($2)'
-			' ORDER BY end_id',
-			target.type_schema, target.type, extension_schema, target.prefix)
-		USING parent, before, since
-	LOOP
-		IF past.is_of_ids THEN
-			EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, past.partition);
-			RETURN NEXT past.partition;
-		ELSE
-			kept := concat_ws(', ', kept, past.partition);
-		END IF;
-	END LOOP;
-	IF kept IS NOT NULL THEN
-		RAISE NOTICE USING MESSAGE = format('partitions of table %s were kept, because their keys are not known to be Snowflake IDs', parent),
-			DETAIL = format('These partitions can have keys below the boundary at %s, which is the argument "since": %s.', since, kept),
-			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument "since".  Pass -infinity if the table never had other keys.';
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
-'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
-
-/*
- * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
- * a partition, and if foreign keys refer to its rows; DROP TABLE would fail for any foreign key
- * to the parent.
- */
-CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz, since timestamptz DEFAULT 'infinity')
-RETURNS SETOF text
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	partition text;
-BEGIN
-	FOR partition IN
-		EXECUTE format('SELECT %s.snowflake_detach_partitions($1, $2, $3)', extension_schema) USING parent, before, since
-	LOOP
-		EXECUTE format('DROP TABLE %s', partition);
-		RETURN NEXT partition;
-	END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz) IS
-'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
-
-/*
- * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
- * if the generator has to wait or fails.  The column can have changed by the time the lock is
- * acquired, so it is checked again.  The columns that refer to it by foreign keys are checked,
- * directly and indirectly.
- *
- * Citus does not allow changing the default of a distribution column, dropping IDENTITY, or
- * changing the type of these columns and of columns with sequences.  A table that has been
- * undistributed is like any other; but Citus does not undistribute tables with IDENTITY columns.
- * It keeps its tables in pg_dist_partition, whose partkey is null for a table without a
- * distribution column.
- *
- * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
- * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
- * filled in, when a given key looks like a generated one.  If it replaced all keys, it would
- * change those of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
- * per row.  If it compared the key with snowflake_currval(), it would reject rows for which
- * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE
- * the column is exact, but which roles should have it is the owner's decision.  An error would
- * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
- */
-CREATE FUNCTION snowflake_adopt(relation regclass, attribute name, generator name DEFAULT NULL)
-RETURNS SETOF text
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-SET row_security = off
-AS $$
-DECLARE
-	extension_schema CONSTANT regnamespace := (SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	locked_name CONSTANT text := relation;
-	is_locked boolean;
-	target record;
-	generators name[];
-	changed record;
-	is_narrow boolean;
-	obstacle text;
-	detour text;
-	nextval text;
-	next_id text;
-	ids record;
-	adopted text[];
-	member record;
-	sequence record;
-	sequences regclass[] := '{}';
-	had_sequence regclass;
-	was_always regclass;
-BEGIN
-	IF relation IS NULL OR attribute IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = format('argument "%s" must not be null', CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
-	END IF;
-	IF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE') IS NOT TRUE THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = format('must be owner of table %s', relation);
-	END IF;
-	FOREACH is_locked IN ARRAY ARRAY[false, true] LOOP
-		IF is_locked THEN
-			EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', locked_name);
-			IF relation::text <> locked_name THEN
-				RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-					MESSAGE = format('table %s was renamed or dropped while its lock was waited for', locked_name);
-			END IF;
-		END IF;
-		SELECT c.relkind NOT IN ('r', 'p') AS no_table, a.attgenerated <> '' AS generated, a.attinhcount > 0 AS inherited,
-			a.atttypid::regtype AS type, a.atttypid AS base_type, t.typcategory = 'N' AND t.typlen IN (2, 4) AS is_narrow,
-			(SELECT i.inhparent::regclass FROM pg_inherits i WHERE i.inhrelid = c.oid ORDER BY i.inhseqno LIMIT 1) AS parent
-		INTO target
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
-		WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
-		IF NOT FOUND THEN
-			RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-				MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
-		ELSIF target.no_table OR target.generated OR target.inherited THEN
-			RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-				MESSAGE = format('column "%s" of relation %s cannot get a default', attribute, relation),
-				DETAIL = CASE
-					WHEN target.no_table THEN 'The relation is not a table.'
-					WHEN target.generated THEN 'The column is generated.'
-					ELSE format('The column is inherited from %s, where it can be adopted.', target.parent) END;
-		END IF;
-		WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = target.base_type) LOOP
-			target.base_type := (SELECT typbasetype FROM pg_type WHERE oid = target.base_type);
-		END LOOP;
-		generators := CASE target.base_type WHEN 'bigint'::regtype THEN '{snowflake_nextval,snowflake_id}'
-			WHEN to_regtype(extension_schema || '.sno') THEN '{sno_nextval}' END;
-		IF generators IS NULL AND NOT target.is_narrow THEN
-			RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-				MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, target.type),
-				DETAIL = 'Snowflake IDs are of type bigint or sno.';
-		ELSIF generator <> ALL (generators) THEN
-			RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-				MESSAGE = format('"%s" does not generate IDs for column "%s" of relation %s', generator, attribute, relation),
-				HINT = format('Use %s.', array_to_string(generators, ' or '));
-		END IF;
-
-		-- for an inherited column, the column that it is inherited from
-		WITH RECURSIVE holder (attrelid, attnum, attname) AS (
-			SELECT attrelid, attnum, attname FROM pg_attribute WHERE attrelid = relation AND attname = attribute
-			UNION
-			SELECT a.attrelid, a.attnum, a.attname
-			FROM holder h CROSS JOIN LATERAL (
-				SELECT f.conrelid, pair.referring FROM pg_constraint f
-					CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
-				WHERE f.contype = 'f' AND f.confrelid = h.attrelid AND pair.referred = h.attnum
-				UNION ALL
-				SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhrelid
-				WHERE i.inhparent = h.attrelid AND k.attname = h.attname
-				UNION ALL
-				SELECT k.attrelid, k.attnum FROM pg_inherits i JOIN pg_attribute k ON k.attrelid = i.inhparent
-				WHERE i.inhrelid = h.attrelid AND k.attname = h.attname) AS related (relid, num)
-			JOIN pg_attribute a ON a.attrelid = related.relid AND a.attnum = related.num)
-		SELECT a.attrelid::regclass AS relation, a.attname AS name, a.atttypid::regtype AS type INTO changed
-		FROM holder JOIN pg_attribute a USING (attrelid, attnum) JOIN pg_type t ON t.oid = a.atttypid
-		WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
-		ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
-		is_narrow := FOUND;
-		IF NOT is_narrow THEN	-- it is the default of the adopted column that is changed
-			SELECT relation, attribute AS name INTO changed;
-		END IF;
-		obstacle := NULL;
-		IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-			EXECUTE $q$
-				SELECT CASE
-					WHEN a.attname = column_to_column_name(t.logicalrelid, t.partkey) THEN 'The column is the distribution column.'
-					WHEN a.attidentity <> '' THEN 'The column is an IDENTITY column.'
-					WHEN $3 AND EXISTS (SELECT FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
-						WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-							AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum) THEN 'The column owns a sequence.' END
-				FROM pg_dist_partition t JOIN pg_attribute a ON a.attrelid = t.logicalrelid
-				WHERE t.logicalrelid = $1 AND a.attname = $2 $q$
-			INTO obstacle USING changed.relation, changed.name, is_narrow;
-		END IF;
-		detour := CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = changed.relation AND attidentity <> '')
-			THEN format('Citus cannot undistribute a table with an IDENTITY column.  Create a table (LIKE %s INCLUDING ALL EXCLUDING IDENTITY),'
-				' %sadopt the column there, distribute it, and copy the rows.',
-				changed.relation, CASE WHEN is_narrow THEN 'change the type and ' END)
-			ELSE format('Use undistribute_table(), %sadopt the column, and distribute the table again.',
-				CASE WHEN is_narrow THEN 'change the type, ' END) END;
-		IF is_narrow THEN
-			RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-				MESSAGE = format('column "%s" of relation %s is of type %s', changed.name, changed.relation, changed.type),
-				DETAIL = concat_ws('  ', 'Snowflake IDs are of type bigint.', obstacle),
-				HINT = CASE WHEN obstacle IS NOT NULL THEN detour ELSE
-					format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite the table under an ACCESS EXCLUSIVE lock.',
-						changed.relation, changed.name) END;
-		ELSIF obstacle IS NOT NULL THEN
-			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-				MESSAGE = format('the default of column "%s" of relation %s cannot be changed while the table is distributed by Citus', attribute, relation),
-				DETAIL = obstacle, HINT = detour;
-		END IF;
-		nextval := format('%s.%s()', extension_schema, coalesce(generator, generators[1]));
-		EXECUTE format('SELECT %s', nextval) INTO next_id;
-	END LOOP;
-	EXECUTE format('SELECT greatest::text, greatest OPERATOR(%1$s.>=) $1::%2$s AS is_above'
-			' FROM (SELECT %1$s.max(%3$I::%2$s) AS greatest FROM %4$s) g',
-		(SELECT typnamespace::regnamespace FROM pg_type WHERE oid = target.base_type), target.base_type::regtype, attribute, relation)
-	INTO ids USING next_id;
-	IF ids.is_above THEN
-		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID', attribute, relation),
-			DETAIL = format('The greatest value is %s, and the next ID is %s.', ids.greatest, next_id),
-			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of another layout than "snowflake.layout", or have future times.';
-	END IF;
-
-	-- a default of any generator is left as it is, unless one is given
-	SELECT array_agg(format('%s.%s()', extension_schema, name)) INTO adopted
-	FROM unnest(CASE WHEN generator IS NULL THEN generators ELSE ARRAY[generator] END) AS name;
-	-- the table comes before its partitions and children
-	FOR member IN
-		WITH RECURSIVE family (oid, depth) AS (
-			SELECT relation::oid, 0 UNION ALL SELECT inhrelid, depth + 1 FROM pg_inherits JOIN family ON inhparent = family.oid)
-		SELECT a.attrelid::regclass AS relation, a.attnum, coalesce(
-			CASE a.attidentity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY' WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY' END,
-			pg_get_expr(d.adbin, d.adrelid), 'none') AS before, a.attidentity = 'a' AS is_always,
-			EXISTS (SELECT FROM pg_depend JOIN pg_class s ON s.oid = refobjid AND s.relkind = 'S'
-				WHERE classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass) AS has_sequence
-		FROM (SELECT oid, min(depth) AS depth FROM family GROUP BY oid) f
-			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
-			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-		ORDER BY f.depth, f.oid
-	LOOP
-		FOR sequence IN
-			SELECT objid::regclass AS name, deptype FROM pg_depend JOIN pg_class s ON s.oid = objid AND s.relkind = 'S'
-			WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass
-				AND refobjid = member.relation AND refobjsubid = member.attnum
-			ORDER BY objid
-		LOOP
-			member.has_sequence := true;
-			IF sequence.deptype = 'i' THEN
-				member.before := format('%s (last value %s)', member.before,
-					coalesce(pg_sequence_last_value(sequence.name)::text, 'none'));
-			ELSE
-				sequences := sequences || sequence.name;
-			END IF;
-		END LOOP;
-		-- looked up now, since it can have been dropped with that of the parent
-		IF (SELECT attidentity <> '' FROM pg_attribute WHERE attrelid = member.relation AND attnum = member.attnum) THEN
-			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation, attribute);
-		END IF;
-		IF member.before <> ALL (adopted) THEN
-			EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s', member.relation, attribute, nextval);
-			RETURN NEXT format('%s.%I: default %s, was %s', member.relation, attribute, nextval, member.before);
-		END IF;
-		had_sequence := coalesce(had_sequence, CASE WHEN member.has_sequence THEN member.relation END);
-		was_always := coalesce(was_always, CASE WHEN member.is_always THEN member.relation END);
-	END LOOP;
-	IF had_sequence IS NOT NULL THEN
-		RAISE NOTICE USING MESSAGE = format('column "%s" of table %s no longer uses a sequence', attribute, had_sequence),
-			DETAIL = 'After an INSERT, lastval() fails or returns the value of another sequence.  '
-				'pg_get_serial_sequence() returns null for the column.',
-			HINT = 'Use INSERT ... RETURNING to get new IDs.';
-	END IF;
-	IF was_always IS NOT NULL THEN
-		RAISE NOTICE USING MESSAGE = format('column "%s" of table %s now accepts values given in INSERT and UPDATE', attribute, was_always),
-			DETAIL = 'It was GENERATED ALWAYS AS IDENTITY, which rejects them.',
-			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
-	END IF;
-
-	-- the sequences that the columns owned, now that no default of theirs uses them
-	FOR sequence IN
-		SELECT name, name::text AS printed, coalesce(pg_sequence_last_value(name)::text, 'none') AS last_value
-		FROM unnest(sequences) AS name
-	LOOP
-		BEGIN
-			EXECUTE format('DROP SEQUENCE %s', sequence.name);
-			RETURN NEXT format('sequence %s: dropped (last value %s)', sequence.printed, sequence.last_value);
-		EXCEPTION WHEN dependent_objects_still_exist THEN
-			EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence.name);
-			RETURN NEXT format('sequence %s: kept, since others use it (last value %s)', sequence.printed, sequence.last_value);
-		END;
-	END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_adopt(regclass, name, name) IS
-'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_nextval or sno_nextval, and leaves a default of snowflake_id; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
  * The type sno
@@ -992,8 +412,10 @@ CREATE OPERATOR CLASS sno_bloom_ops FOR TYPE sno USING brin AS
 	FUNCTION 5 brin_bloom_options(internal),
 	FUNCTION 11 sno_hash(sno);
 
-CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <, PARALLEL = SAFE);
-CREATE AGGREGATE max(sno) (SFUNC = sno_larger, STYPE = sno, COMBINEFUNC = sno_larger, SORTOP = >, PARALLEL = SAFE);
+CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <,
+	PARALLEL = SAFE);
+CREATE AGGREGATE max(sno) (SFUNC = sno_larger, STYPE = sno, COMBINEFUNC = sno_larger, SORTOP = >,
+	PARALLEL = SAFE);
 
 COMMENT ON AGGREGATE min(sno) IS 'minimum value of all sno input values';
 COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
@@ -1003,7 +425,8 @@ COMMENT ON AGGREGATE max(sno) IS 'maximum value of all sno input values';
  */
 
 CREATE FUNCTION sno_decode(id sno,
-	OUT created_at timestamptz, OUT metabyte integer, OUT partition integer, OUT sequence integer, OUT tick_tock boolean)
+	OUT created_at timestamptz, OUT metabyte integer, OUT partition integer, OUT sequence integer,
+	OUT tick_tock boolean)
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION sno_decode(sno) IS
@@ -1028,10 +451,11 @@ COMMENT ON FUNCTION sno_partition(sno) IS 'partition of a sno, 0 to 65535';
 CREATE FUNCTION sno_sequence(id sno) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION sno_sequence(sno) IS 'sequence number of a sno within its unit of 4 ms, 0 to 65535';
+COMMENT ON FUNCTION sno_sequence(sno) IS
+'sequence number of a sno within its unit of 4 ms, 0 to 65535';
 
-CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer, sequence integer,
-	tick_tock boolean DEFAULT false)
+CREATE FUNCTION sno_encode(created_at timestamptz, metabyte integer, partition integer,
+	sequence integer, tick_tock boolean DEFAULT false)
 RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
@@ -1057,7 +481,17 @@ COMMENT ON FUNCTION sno_between(sno, timestamptz, timestamptz) IS
  * Generating IDs of type sno
  */
 
-CREATE FUNCTION sno_nextval(metabyte integer DEFAULT 0) RETURNS sno
+/*
+ * Not one function whose argument has a default: then another role could create one without
+ * arguments in the same schema, and a call without arguments would be ambiguous.
+ */
+CREATE FUNCTION sno_nextval() RETURNS sno
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sno_nextval() IS
+'the same as sno_nextval(0)';
+
+CREATE FUNCTION sno_nextval(metabyte integer) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
@@ -1074,6 +508,1082 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
 'sno with the given time and metabyte and the partition of this server, with a sequence number counted by the session; not necessarily unique';
+
+/*
+ * Tables
+ *
+ * These functions run with the privileges of the caller, and the internal functions that they call
+ * do so as well.  PostgreSQL requires that the caller may call those, too, so all roles may.  They
+ * do nothing that a role cannot do by statements of its own.
+ *
+ * The schema of the extension can change, and other roles can have functions in it.  Functions in
+ * PL/pgSQL look up names when they run, so they use only pg_catalog; they have DDL, queries of the
+ * catalogs and errors.  The functions with a parsed body, whose names were looked up by CREATE
+ * FUNCTION, put them together and call those of the extension.  In a parsed body, each call and
+ * operator has exactly the types of one in pg_catalog, so that no other one can match better.
+ *
+ * A domain counts as its base type, through any number of domains.
+ */
+
+CREATE FUNCTION snowflake_raise(state text, message text, hint text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_raise(text, text, text) IS
+'raises an error with the given SQLSTATE; internal';
+
+/*
+ * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
+ * acquired, it is the other table that is locked.
+ */
+CREATE FUNCTION snowflake_lock(relation regclass, target text, mode text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	locked_name CONSTANT text := relation;
+BEGIN
+	EXECUTE format('LOCK TABLE %s %s IN %s MODE', target, locked_name, mode);
+	IF relation::text <> locked_name THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('table %s was renamed or dropped while its lock was waited for',
+				locked_name);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_lock(regclass, text, text) IS
+'locks a table in the given mode, with its children unless target is ONLY; raises object_not_in_prerequisite_state if it is renamed or dropped meanwhile; internal';
+
+-- Null if there is no such column.
+CREATE FUNCTION snowflake_column_type(relation regclass, attribute name) RETURNS regtype
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	type oid := (SELECT a.atttypid FROM pg_attribute a
+		WHERE a.attrelid = relation AND a.attname = attribute AND a.attnum > 0
+			AND NOT a.attisdropped);
+BEGIN
+	WHILE (SELECT typtype = 'd' FROM pg_type WHERE oid = type) LOOP
+		type := (SELECT typbasetype FROM pg_type WHERE oid = type);
+	END LOOP;
+	RETURN type;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_column_type(regclass, name) IS
+'returns the type of a column, below any domains; internal';
+
+/*
+ * The guard of a feed
+ */
+
+CREATE FUNCTION snowflake_feed_column(relation regclass, attribute name) RETURNS name
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	key CONSTANT name := coalesce(attribute, (
+		SELECT a.attname FROM pg_index i
+			JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
+BEGIN
+	IF relation IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = 'argument "relation" must not be null';
+	ELSIF key IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+			MESSAGE = format('table %s has no primary key of one column', relation),
+			HINT = 'Pass the name of the column with the IDs as the second argument.';
+	END IF;
+	RETURN key;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_feed_column(regclass, name) IS
+'returns the column, or that of the primary key if it is null; raises undefined_object if there is none; internal';
+
+CREATE FUNCTION snowflake_check_feed_column(relation regclass, attribute name, type regtype)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF type IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+			MESSAGE = format('column "%s" of table %s does not exist', attribute, relation);
+	ELSIF type <> 'bigint'::regtype THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of table %s is not of type bigint', attribute, relation),
+			DETAIL = 'Only IDs of type bigint have a horizon.';
+	ELSIF (SELECT attgenerated <> '' FROM pg_attribute
+			WHERE attrelid = relation AND attname = attribute) THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
+			MESSAGE = format('column "%s" of table %s is a generated column', attribute, relation),
+			DETAIL = 'Triggers cannot see its value before the row is stored.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_feed_column(regclass, name, regtype) IS
+'raises an error unless the column is of type bigint, and not generated; internal';
+
+CREATE FUNCTION snowflake_create_guard(relation regclass, attribute name, guard regproc)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	later record;
+	is_distributed boolean;
+BEGIN
+	-- Citus runs triggers of its local tables, which are the ones without colocation, on the node
+	-- that issues the IDs
+	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+		EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = $1'
+			' AND (partmethod <> ''n'' OR repmodel = ''t'' OR colocationid <> 0))'
+		INTO is_distributed USING relation;
+		IF is_distributed THEN
+			RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+				MESSAGE = format('table %s cannot have the guard while Citus distributes it',
+					relation),
+				DETAIL = 'Triggers would run on the nodes that store the rows, which have no record'
+					' of the horizons of the node that issues the IDs.  Readers can miss rows whose'
+					' ID was not issued in the transaction that inserts them.',
+				HINT = 'Insert rows without IDs, so that the default generates them.';
+		END IF;
+	END IF;
+	-- names of triggers are compared as bytes
+	-- tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
+	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later
+	FROM pg_trigger t
+	WHERE t.tgrelid IN (SELECT relation UNION SELECT relid FROM pg_partition_tree(relation))
+		AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgname > 'zz_snowflake_feed_guard'
+	ORDER BY t.tgrelid <> relation, t.tgrelid, t.tgname LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('trigger "%s" of table %s would be called after the guard',
+				later.name, later.relation),
+			DETAIL = 'Triggers are called in the order of their names, and such a trigger can'
+				' change the ID that the guard has checked.',
+			HINT = format('Use ALTER TRIGGER %I ON %s RENAME TO a name that sorts before'
+				' "zz_snowflake_feed_guard".', later.name, later.relation);
+	END IF;
+	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s'
+		' FOR EACH ROW EXECUTE FUNCTION %s(%L)', relation, guard, attribute);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_create_guard(regclass, name, regproc) IS
+'creates the trigger that calls the function guard; raises an error if Citus distributes the table, or if another trigger would be called after it; internal';
+
+CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
+LANGUAGE SQL
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT snowflake_check_feed_column(relation, key, snowflake_column_type(relation, key))
+	FROM snowflake_feed_column(relation, attribute) AS key;
+	SELECT snowflake_create_guard(relation, snowflake_feed_column(relation, attribute),
+		'snowflake_feed_guard()'::regprocedure::regproc);
+END;
+
+COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
+'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
+
+/*
+ * Partitions
+ *
+ * Bounds are compared, not times.  To compare them for both types in the same way, they are texts
+ * of equal length, of digits or of a sno, which sort as the IDs do in the collation "C".  The texts
+ * '' and '~' stand for MINVALUE and MAXVALUE, and '-' stands for each negative number.
+ */
+
+CREATE FUNCTION snowflake_partition_key(parent regclass, sno regtype) RETURNS regtype
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	type CONSTANT regtype := (SELECT o.opcintype
+		FROM pg_partitioned_table p JOIN pg_opclass o ON o.oid = p.partclass[0]
+		WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0
+			AND o.opcdefault AND o.opcintype IN ('bigint'::regtype, sno));
+BEGIN
+	IF type IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or'
+				' sno', parent),
+			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the'
+				' IDs.  It can be a partition itself.';
+	ELSIF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = parent), 'USAGE') THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+			MESSAGE = format('must be owner of table %s', parent);
+	END IF;
+	RETURN type;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_partition_key(regclass, regtype) IS
+'returns the type of the column by whose ranges a table is partitioned; raises an error unless it is bigint or sno, and the caller owns the table; internal';
+
+CREATE FUNCTION snowflake_bound(type regtype, instant timestamptz) RETURNS text
+LANGUAGE SQL STABLE PARALLEL SAFE
+RETURN CASE WHEN type::oid = 'sno'::regtype::oid THEN sno_boundary(instant)::text
+	ELSE lpad(snowflake_boundary(instant)::text, 19, '0'::text) END;
+
+COMMENT ON FUNCTION snowflake_bound(regtype, timestamptz) IS
+'returns the boundary between IDs of a type at an instant, as a bound; internal';
+
+CREATE FUNCTION snowflake_bound_time(type regtype, bound text) RETURNS timestamptz
+LANGUAGE SQL STABLE PARALLEL SAFE
+RETURN CASE WHEN type::oid = 'sno'::regtype::oid THEN sno_timestamp(bound::sno)
+	ELSE snowflake_timestamp(
+		least(bound::bigint, snowflake_boundary('infinity'::timestamptz) - 1::bigint)) END;
+
+COMMENT ON FUNCTION snowflake_bound_time(regtype, text) IS
+'returns the time of the ID that is a bound, or of the last ID of the layout if that is before; internal';
+
+/*
+ * A transaction that keeps its snapshot can see, in pg_inherits, partitions that other
+ * transactions have detached or dropped meanwhile.  pg_partition_ancestors() uses no snapshot.  It
+ * leaves out partitions that are pending detach.
+ */
+CREATE FUNCTION snowflake_partitions(parent regclass, type regtype,
+	OUT partition regclass, OUT from_id text, OUT to_id text, OUT is_leaving boolean)
+RETURNS SETOF record
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	digits CONSTANT integer := CASE type WHEN 'bigint'::regtype THEN 19 ELSE 0 END;
+BEGIN
+	FOR partition, from_id, to_id, is_leaving IN
+		SELECT i.inhrelid, trim(bound[1], ''''), trim(bound[2], ''''), i.inhdetachpending
+		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+			CROSS JOIN regexp_match(pg_get_expr(c.relpartbound, c.oid),
+				'FROM [(](.*)[)] TO [(](.*)[)]') AS bound
+		WHERE i.inhparent = parent AND bound IS NOT NULL AND (i.inhdetachpending
+			OR EXISTS (SELECT FROM pg_partition_ancestors(i.inhrelid) WHERE relid = parent))
+	LOOP
+		from_id := CASE WHEN from_id = 'MINVALUE' THEN '' WHEN from_id LIKE '-%' THEN '-'
+			ELSE lpad(from_id, greatest(digits, length(from_id)), '0') END;
+		to_id := CASE WHEN to_id = 'MAXVALUE' THEN '~' WHEN to_id LIKE '-%' THEN '-'
+			ELSE lpad(to_id, greatest(digits, length(to_id)), '0') END;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
+'returns the partitions of a table except the default partition, with their bounds, and whether they are pending detach; internal';
+
+/*
+ * Creating partitions
+ *
+ * A new partition ends where a period ends, or where an existing partition begins.  So a call does
+ * not fail because of existing partitions, and leaves no gap, even if they were created with
+ * another step or in another time zone.
+ *
+ * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
+ * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
+ * the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other, so that
+ * the second call finds the partitions that the first has created.
+ */
+
+CREATE FUNCTION snowflake_check_span(parent regclass, start_at timestamptz, end_at timestamptz,
+	step interval, zone text)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
+		WHEN start_at IS NULL THEN 'start_at' WHEN end_at IS NULL THEN 'end_at'
+		WHEN step IS NULL THEN 'step' WHEN zone IS NULL THEN 'zone' END;
+BEGIN
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', missing);
+	ELSIF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at
+		OR start_at + step <= start_at THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step"'
+				' must be positive',
+			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at,
+				step);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_span(regclass, timestamptz, timestamptz, interval, text) IS
+'raises an error if an argument is null, the times are infinite or not in order, or the step is not positive; internal';
+
+/*
+ * Periods of days and months are those of the calendar of the zone, others have a fixed length.
+ * Each start is computed from start_at, not from the previous period: the 31st plus one month plus
+ * one month is the 31st, not the 28th.  If a day begins at one o'clock, because clocks are set
+ * forward at midnight, the computation begins at midnight.
+ */
+CREATE FUNCTION snowflake_period_starts(start_at timestamptz, end_at timestamptz, step interval,
+	zone text)
+RETURNS SETOF timestamptz
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	calendar CONSTANT text := CASE date_trunc('day', step) - step WHEN '0' THEN zone ELSE 'UTC' END;
+	midnight CONSTANT timestamp := date_trunc('day', start_at AT TIME ZONE calendar);
+	origin CONSTANT timestamp := CASE midnight AT TIME ZONE calendar WHEN start_at THEN midnight
+		ELSE start_at AT TIME ZONE calendar END;
+	period timestamptz := start_at;
+	next timestamptz;
+BEGIN
+	RETURN NEXT period;
+	FOR i IN 1 .. 100000 LOOP
+		EXIT WHEN period >= end_at;
+		next := (origin + i * step) AT TIME ZONE calendar;
+		CONTINUE WHEN next <= period;	-- a day that a zone has skipped
+		period := next;
+		RETURN NEXT period;
+	END LOOP;
+	IF period < end_at THEN
+		RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
+			MESSAGE = 'cannot create more than 100000 partitions in a call',
+			DETAIL = format('Periods of %s, which begin at %s, reach %s.', step, start_at, period);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_period_starts(timestamptz, timestamptz, interval, text) IS
+'returns start_at, and the ends of periods of length step from there, until end_at is reached; internal';
+
+CREATE FUNCTION snowflake_periods(type regtype, start_at timestamptz, end_at timestamptz,
+	step interval, zone text, OUT at timestamptz, OUT id text, OUT next_at timestamptz,
+	OUT next_id text)
+RETURNS SETOF record
+LANGUAGE SQL
+BEGIN ATOMIC
+	SELECT p.at, p.id, pg_catalog.lead(p.at) OVER w, pg_catalog.lead(p.id) OVER w
+	FROM (SELECT s, snowflake_bound(type, s)
+		FROM snowflake_period_starts(start_at, end_at, step, zone) s)
+		AS p (at, id)
+	WINDOW w AS (ORDER BY p.at);
+END;
+
+COMMENT ON FUNCTION snowflake_periods(regtype, timestamptz, timestamptz, interval, text) IS
+'returns the starts of the periods and the end of the last one, each with its bound and the next one; internal';
+
+CREATE FUNCTION snowflake_missing_partitions(parent regclass, type regtype, start_at timestamptz,
+	end_at timestamptz, step interval, zone text,
+	OUT from_id text, OUT to_id text, OUT from_at timestamptz)
+RETURNS SETOF record
+LANGUAGE SQL
+BEGIN ATOMIC
+	WITH period AS MATERIALIZED (
+		SELECT p.at, p.id COLLATE "C" AS id
+		FROM snowflake_periods(type, start_at, end_at, step, zone) p),
+	existing AS MATERIALIZED (
+		SELECT e.from_id COLLATE "C" AS from_id, e.to_id COLLATE "C" AS to_id
+		FROM snowflake_partitions(parent, type) e WHERE NOT e.is_leaving),
+	point (id) AS (SELECT p.id FROM period p UNION SELECT e.from_id FROM existing e
+		UNION SELECT e.to_id FROM existing e),
+	piece (from_id, to_id) AS (SELECT p.id, pg_catalog.lead(p.id) OVER (ORDER BY p.id) FROM point p
+		WHERE p.id BETWEEN (SELECT min(id) FROM period) AND (SELECT max(id) FROM period))
+	SELECT m.from_id, m.to_id, coalesce(p.at, snowflake_bound_time(type, m.from_id))
+	FROM piece m LEFT JOIN period p ON p.id = m.from_id
+	WHERE m.to_id IS NOT NULL AND NOT EXISTS (
+		SELECT FROM existing e WHERE e.from_id <= m.from_id AND e.to_id > m.from_id)
+	ORDER BY m.from_id;
+END;
+
+COMMENT ON FUNCTION snowflake_missing_partitions(regclass, regtype, timestamptz, timestamptz,
+	interval, text) IS
+'returns the bounds of the partitions that a table lacks for the periods, and the times at which they begin; internal';
+
+/*
+ * A name contains as many parts of the start as all periods of the step need.  If these include
+ * hours or smaller units, the name is in UTC, in which no hour occurs twice.  A partition that was
+ * created in another zone can have the name; then the name contains more parts.
+ */
+CREATE FUNCTION snowflake_partition_name(parent regclass, from_at timestamptz, step interval,
+	zone text)
+RETURNS text
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	target record;
+	base name;
+	suffix text;
+	partition text;
+BEGIN
+	SELECT relnamespace::regnamespace AS schema, relname AS name INTO target
+	FROM pg_class WHERE oid = parent;
+	FOR suffix IN
+		SELECT '_' || to_char(start, u.format)
+		FROM (VALUES
+				('year', 'YYYY', zone),
+				('month', 'YYYY_MM', zone),
+				('day', 'YYYY_MM_DD', zone),
+				('hour', 'YYYY_MM_DD_HH24"z"', 'UTC'),
+				('minute', 'YYYY_MM_DD_HH24MI"z"', 'UTC'),
+				('second', 'YYYY_MM_DD_HH24MISS"z"', 'UTC'),
+				('microseconds', 'YYYY_MM_DD_HH24MISSUS"z"', 'UTC')) AS u (unit, format, calendar)
+			CROSS JOIN date_trunc(u.unit, from_at AT TIME ZONE u.calendar) AS start
+		WHERE date_trunc(u.unit, step) = step AND start AT TIME ZONE u.calendar = from_at
+		ORDER BY length(u.format)
+	LOOP
+		base := target.name;	-- a long name is shortened to make room for the period
+		WHILE octet_length(base || suffix) > current_setting('max_identifier_length')::integer LOOP
+			base := left(base, -1);
+		END LOOP;
+		partition := format('%s.%I', target.schema, base || suffix);
+		EXIT WHEN NOT EXISTS (
+			SELECT FROM pg_inherits WHERE inhparent = parent AND inhrelid = to_regclass(partition));
+	END LOOP;
+	RETURN partition;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_partition_name(regclass, timestamptz, interval, text) IS
+'returns the name of a new partition, with its schema; internal';
+
+CREATE FUNCTION snowflake_create_partition(parent regclass, partition text, from_id text,
+	to_id text, from_at timestamptz)
+RETURNS regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	target record;
+BEGIN
+	SELECT pg_get_userbyid(c.relowner) AS owner,
+		concat(' USING ' || quote_ident(a.amname),
+			' TABLESPACE ' || quote_ident(t.spcname)) AS storage
+	INTO target
+	FROM pg_class c
+		JOIN pg_partitioned_table p ON p.partrelid = c.oid
+		LEFT JOIN pg_am a ON a.oid = c.relam
+		LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
+	WHERE c.oid = parent;
+	EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS'
+		' INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING STORAGE)', partition, parent)
+		|| target.storage;
+	IF target.owner <> current_user THEN
+		EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, target.owner);
+	END IF;
+	EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
+		parent, partition, from_id, to_id);
+	RETURN partition;
+EXCEPTION WHEN duplicate_table THEN
+	RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
+		DETAIL = format('The partition is for the IDs with times from %s on.', from_at),
+		HINT = 'Rename the existing table, which is not a partition of this table.';
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_create_partition(regclass, text, text, text, timestamptz) IS
+'creates a partition with a name and bounds, which has the owner and the storage of its parent; internal';
+
+/*
+ * Keys of a sequence look like IDs of the first hours of the layout.  What follows the partitions
+ * of such keys is no gap.
+ */
+CREATE FUNCTION snowflake_gaps(parent regclass, type regtype, start_at timestamptz,
+	end_at timestamptz, step interval, zone text)
+RETURNS text
+LANGUAGE SQL
+BEGIN ATOMIC
+	WITH covered (from_id, to_id) AS (
+		SELECT e.from_id COLLATE "C", e.to_id COLLATE "C" FROM snowflake_partitions(parent, type) e
+		WHERE NOT e.is_leaving
+		UNION ALL SELECT p.id, p.next_id
+		FROM snowflake_periods(type, start_at, end_at, step, zone) p
+		WHERE p.next_id IS NOT NULL)
+	SELECT string_agg(snowflake_bound_time(type, g.after)::text || ' to '::text
+		|| snowflake_bound_time(type, g.from_id)::text, ', '::text ORDER BY g.from_id)
+	FROM (SELECT c.from_id, max(c.to_id) OVER (
+			ORDER BY c.from_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS after
+		FROM covered c, snowflake_bound(type, '-infinity'::timestamptz) AS first
+		WHERE c.to_id > snowflake_bound(type,
+			snowflake_bound_time(type, first) + '1 day'::interval)) AS g
+	WHERE g.from_id > g.after;
+END;
+
+COMMENT ON FUNCTION snowflake_gaps(regclass, regtype, timestamptz, timestamptz, interval, text) IS
+'returns the times between the partitions of a table that neither a partition nor one of the periods covers, as text, or null; internal';
+
+CREATE FUNCTION snowflake_warn_of_gaps(parent regclass, gaps text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF gaps IS NOT NULL AND EXISTS (
+			SELECT FROM pg_partitioned_table WHERE partrelid = parent AND partdefid = 0) THEN
+		RAISE WARNING USING
+			MESSAGE = format('there are gaps between the partitions of table %s', parent),
+			DETAIL = format('No partition contains the IDs with times from %s.', gaps),
+			HINT = 'Pass these times to snowflake_create_partitions() to fill the gaps.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_warn_of_gaps(regclass, text) IS
+'raises a warning with the gaps, unless they are null or a default partition exists; internal';
+
+CREATE FUNCTION snowflake_create_partitions(parent regclass, start_at timestamptz,
+	end_at timestamptz, step interval, zone text DEFAULT 'UTC')
+RETURNS SETOF regclass
+LANGUAGE SQL
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT snowflake_check_span(parent, start_at, end_at, step, zone);
+	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
+	SELECT snowflake_raise('22008',
+		pg_catalog.format('no ID has a time from %s to %s', p.at, p.next_at),
+		CASE type::oid WHEN 'sno'::regtype::oid
+			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms'
+				' long.'
+			ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at'
+				' least one tick long.' END)
+	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+		snowflake_periods(type, start_at, end_at, step, zone) p
+	WHERE p.id = p.next_id;
+	SELECT snowflake_raise('55000',
+		pg_catalog.format('partition %s is pending detach', e.partition),
+		pg_catalog.format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.',
+			parent, e.partition))
+	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+		snowflake_partitions(parent, type) e
+	WHERE e.is_leaving AND EXISTS (
+		SELECT FROM snowflake_periods(type, start_at, end_at, step, zone) p
+		WHERE p.id COLLATE "C" < e.to_id AND p.next_id COLLATE "C" > e.from_id);
+	SELECT snowflake_warn_of_gaps(parent,
+		snowflake_gaps(parent, type, start_at, end_at, step, zone))
+	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type;
+	SELECT pg_catalog.unnest(ARRAY(
+		SELECT snowflake_create_partition(parent,
+			snowflake_partition_name(parent, m.from_at, step, zone), m.from_id, m.to_id, m.from_at)
+		FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+			snowflake_missing_partitions(parent, type, start_at, end_at, step, zone) m));
+END;
+
+COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval,
+	text) IS
+'creates the partitions that a table, which is partitioned by range of Snowflake IDs, lacks for the periods of length step from start_at, until end_at is covered; days and months are those of zone; returns the partitions that it has created; raises a warning if there are gaps outside of the periods; requires ownership of the table; raises wrong_object_type for other tables, and datetime_field_overflow for periods without IDs';
+
+/*
+ * Retention
+ */
+
+/*
+ * In another layout than that in which the IDs were issued, they have other times.
+ */
+CREATE FUNCTION snowflake_check_layout() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
+
+COMMENT ON FUNCTION snowflake_check_layout() IS
+'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; internal';
+
+CREATE FUNCTION snowflake_check_retention(parent regclass, before timestamptz, since timestamptz)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
+		WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
+BEGIN
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', missing);
+	ELSIF NOT isfinite(before) OR before > clock_timestamp() THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "before" must be finite and not in the future',
+			DETAIL = format('The argument is %s.', before);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_retention(regclass, timestamptz, timestamptz) IS
+'raises an error if an argument is null, or "before" is infinite or in the future; internal';
+
+CREATE FUNCTION snowflake_detach(parent regclass, partitions regclass[], kept regclass[],
+	since timestamptz)
+RETURNS regclass[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	partition regclass;
+BEGIN
+	FOREACH partition IN ARRAY coalesce(partitions, '{}') LOOP
+		EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
+	END LOOP;
+	IF kept IS NOT NULL THEN
+		RAISE NOTICE USING
+			MESSAGE = format('partitions of table %s were kept, because their keys are not known to'
+				' be Snowflake IDs', parent),
+			DETAIL = format('These partitions can have keys below the boundary at %s, which is the'
+				' argument "since": %s.', since, array_to_string(kept, ', ')),
+			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument'
+				' "since".  Pass -infinity if the table never had other keys.';
+	END IF;
+	RETURN partitions;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_detach(regclass, regclass[], regclass[], timestamptz) IS
+'detaches partitions, and returns them; raises a notice with those that are kept; internal';
+
+/*
+ * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
+ * they are while their bounds are read, and if there is nothing to detach, no reader or writer of
+ * the table is blocked.  DETACH PARTITION takes the stronger locks.
+ *
+ * A partition ends at or before an instant if its upper bound is not above the boundary there.
+ * MAXVALUE is above, and the default partition has no bound.
+ *
+ * A key of a sequence looks like an ID of the first days of the layout, so a partition is detached
+ * only if the caller knows that all keys at or above its lower bound are IDs.  The server does not
+ * know that.  A record that snowflake_adopt() made would be absent for tables that were adopted by
+ * hand.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with --no-comments, a
+ * row in a table of the extension with -t.  An argument is part of the job that runs the function,
+ * and remains correct.  MINVALUE counts as the first ID, but partitions of negative keys have no
+ * time.
+ */
+CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz,
+	since timestamptz DEFAULT 'infinity')
+RETURNS SETOF regclass
+LANGUAGE SQL
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT snowflake_check_retention(parent, before, since);
+	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
+	SELECT snowflake_check_layout() FROM snowflake_partition_key(parent, 'sno'::regtype) AS type
+	WHERE type::oid = 'bigint'::regtype::oid;
+	WITH past AS (
+		SELECT e.partition, e.to_id COLLATE "C" AS to_id, e.to_id COLLATE "C" > first.id
+			AND coalesce(nullif(e.from_id, ''), first.id) COLLATE "C"
+				>= snowflake_bound(type, since) AS is_of_ids
+		FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
+			snowflake_partitions(parent, type) e,
+			snowflake_bound(type, '-infinity'::timestamptz) AS first (id)
+		WHERE e.to_id COLLATE "C" <= snowflake_bound(type, before))
+	SELECT pg_catalog.unnest(snowflake_detach(parent,
+		pg_catalog.array_agg(p.partition ORDER BY p.to_id) FILTER (WHERE p.is_of_ids),
+		pg_catalog.array_agg(p.partition ORDER BY p.to_id) FILTER (WHERE NOT p.is_of_ids), since))
+	FROM past p;
+END;
+
+COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
+'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
+
+CREATE FUNCTION snowflake_drop(partitions regclass[]) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	names CONSTANT text[] := partitions;
+	partition text;
+BEGIN
+	FOREACH partition IN ARRAY names LOOP
+		EXECUTE format('DROP TABLE %s', partition);
+	END LOOP;
+	RETURN names;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_drop(regclass[]) IS
+'drops tables, and returns their names with their schemas; internal';
+
+/*
+ * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
+ * a partition, and if foreign keys refer to its rows; DROP TABLE would fail for any foreign key
+ * to the parent.
+ */
+CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz,
+	since timestamptz DEFAULT 'infinity')
+RETURNS SETOF text
+LANGUAGE SQL
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT pg_catalog.unnest(snowflake_drop(ARRAY(
+		SELECT snowflake_detach_partitions(parent, before, since))));
+END;
+
+COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz) IS
+'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
+
+/*
+ * Adopting tables
+ */
+
+-- As many as there are; the first one is the default of a column that gets one.
+CREATE FUNCTION snowflake_generators(type regtype) RETURNS regprocedure[]
+LANGUAGE SQL STABLE PARALLEL SAFE
+RETURN CASE type::oid
+	WHEN 'bigint'::regtype::oid
+		THEN ARRAY['snowflake_nextval()'::regprocedure, 'snowflake_id()'::regprocedure]
+	WHEN 'sno'::regtype::oid THEN ARRAY['sno_nextval()'::regprocedure] END;
+
+COMMENT ON FUNCTION snowflake_generators(regtype) IS
+'returns the functions that generate IDs of a type, or null; internal';
+
+CREATE FUNCTION snowflake_next_id(type regtype) RETURNS text
+LANGUAGE SQL
+RETURN CASE type::oid WHEN 'bigint'::regtype::oid THEN snowflake_nextval()::text
+	WHEN 'sno'::regtype::oid THEN sno_nextval()::text END;
+
+COMMENT ON FUNCTION snowflake_next_id(regtype) IS
+'generates an ID of a type, as text; internal';
+
+CREATE FUNCTION snowflake_check_adoptable(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	is_distributed boolean := false;
+	obstacle text;
+BEGIN
+	IF relation IS NULL OR attribute IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null',
+				CASE WHEN relation IS NULL THEN 'relation' ELSE 'attribute' END);
+	ELSIF pg_has_role((SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')
+		IS NOT TRUE THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+			MESSAGE = format('must be owner of table %s', relation);
+	END IF;
+	SELECT CASE WHEN c.relkind NOT IN ('r', 'p') THEN 'The relation is not a table.'
+			WHEN a.attgenerated <> '' THEN 'The column is generated.'
+			WHEN a.attinhcount > 0
+				THEN format('The column is inherited from %s, where it can be adopted.', (
+					SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = c.oid
+					ORDER BY inhseqno LIMIT 1))
+		END INTO obstacle
+	FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+	WHERE c.oid = relation AND a.attname = attribute AND a.attnum > 0 AND NOT a.attisdropped;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
+			MESSAGE = format('column "%s" of relation %s does not exist', attribute, relation);
+	ELSIF obstacle IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+			MESSAGE = format('column "%s" of relation %s cannot get a default', attribute,
+				relation),
+			DETAIL = obstacle;
+	END IF;
+	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+		EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = $1)'
+		INTO is_distributed USING relation;
+	END IF;
+	IF is_distributed THEN
+		RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+			MESSAGE = format('table %s cannot be adopted while Citus distributes it', relation),
+			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.  If'
+				' it is not the distribution column, ALTER TABLE ... ALTER COLUMN ... SET DEFAULT'
+				' works as well.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_adoptable(regclass, name) IS
+'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, or Citus distributes the table; internal';
+
+/*
+ * All columns that refer to the column by foreign keys are checked, directly and indirectly; for an
+ * inherited column, the column that it is inherited from.
+ */
+CREATE FUNCTION snowflake_check_references(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	narrow record;
+BEGIN
+	WITH RECURSIVE holder (attrelid, attnum, attname) AS (
+		SELECT attrelid, attnum, attname FROM pg_attribute
+		WHERE attrelid = relation AND attname = attribute
+		UNION
+		SELECT a.attrelid, a.attnum, a.attname
+		FROM holder h CROSS JOIN LATERAL (
+			SELECT f.conrelid, pair.referring FROM pg_constraint f
+				CROSS JOIN unnest(f.conkey, f.confkey) AS pair (referring, referred)
+			WHERE f.contype = 'f' AND f.confrelid = h.attrelid AND pair.referred = h.attnum
+			UNION ALL
+			SELECT k.attrelid, k.attnum FROM pg_inherits i
+				JOIN pg_attribute k ON k.attrelid = i.inhrelid
+			WHERE i.inhparent = h.attrelid AND k.attname = h.attname
+			UNION ALL
+			SELECT k.attrelid, k.attnum FROM pg_inherits i
+				JOIN pg_attribute k ON k.attrelid = i.inhparent
+			WHERE i.inhrelid = h.attrelid AND k.attname = h.attname) AS related (relid, num)
+		JOIN pg_attribute a ON a.attrelid = related.relid AND a.attnum = related.num)
+	SELECT a.attrelid::regclass AS relation, a.attname AS name, a.atttypid::regtype AS type
+	INTO narrow
+	FROM holder JOIN pg_attribute a USING (attrelid, attnum) JOIN pg_type t ON t.oid = a.atttypid
+	WHERE t.typcategory = 'N' AND t.typlen IN (2, 4) AND a.attinhcount = 0
+	ORDER BY a.attrelid <> relation, a.attrelid, a.attnum LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of relation %s is of type %s',
+				narrow.name, narrow.relation, narrow.type),
+			DETAIL = 'Snowflake IDs are of type bigint.',
+			HINT = format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite'
+				' the table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_references(regclass, name) IS
+'raises datatype_mismatch if the column, or one that refers to it, is too narrow for Snowflake IDs; internal';
+
+CREATE FUNCTION snowflake_check_generator(relation regclass, attribute name, generator name,
+	generators regprocedure[])
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	names CONSTANT name[] := (SELECT array_agg(p.proname ORDER BY n)
+		FROM unnest(generators) WITH ORDINALITY AS g (function, n)
+			JOIN pg_proc p ON p.oid = g.function);
+BEGIN
+	IF generators IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+			MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, (
+				SELECT atttypid::regtype FROM pg_attribute
+				WHERE attrelid = relation AND attname = attribute)),
+			DETAIL = 'Snowflake IDs are of type bigint or sno.';
+	ELSIF generator <> ALL (names) THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = format('"%s" does not generate IDs for column "%s" of relation %s',
+				generator, attribute, relation),
+			HINT = format('Use %s.', array_to_string(names, ' or '));
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_generator(regclass, name, name, regprocedure[]) IS
+'raises an error if no function generates IDs of the type of the column, or if generator is not null and not one of these; internal';
+
+CREATE FUNCTION snowflake_check_adoption(relation regclass, attribute name, generator name)
+RETURNS void
+LANGUAGE SQL
+BEGIN ATOMIC
+	SELECT snowflake_check_adoptable(relation, attribute);
+	SELECT snowflake_check_references(relation, attribute);
+	SELECT snowflake_check_generator(relation, attribute, generator,
+		snowflake_generators(snowflake_column_type(relation, attribute)));
+END;
+
+COMMENT ON FUNCTION snowflake_check_adoption(regclass, name, name) IS
+'raises an error if the column cannot be adopted; internal';
+
+-- An index that begins with the column is used.  IDs of type sno sort as their texts do in "C".
+CREATE FUNCTION snowflake_check_keys(relation regclass, attribute name, type regtype, next_id text)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET row_security = off
+AS $$
+DECLARE
+	greatest text;
+	is_above boolean;
+BEGIN
+	EXECUTE format('SELECT t.%1$I::text FROM %2$s t WHERE t.%1$I IS NOT NULL ORDER BY t.%1$I DESC'
+		' LIMIT 1', attribute, relation) INTO greatest;
+	is_above := CASE type WHEN 'bigint'::regtype THEN greatest::bigint >= next_id::bigint
+		ELSE greatest COLLATE "C" >= next_id END;
+	IF is_above THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID',
+				attribute, relation),
+			DETAIL = format('The greatest value is %s, and the next ID is %s.', greatest, next_id),
+			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of'
+				' another layout than "snowflake.layout", or have future times.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
+'raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID; internal';
+
+/*
+ * The table comes before its partitions and children.  A default of any generator is left as it is,
+ * unless one is given.
+ */
+CREATE FUNCTION snowflake_change_defaults(relation regclass, attribute name, generator name,
+	generators regprocedure[],
+	OUT changes text[], OUT had_sequence regclass, OUT was_always regclass)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	nextval CONSTANT text := coalesce((SELECT p.oid::regprocedure FROM pg_proc p
+		WHERE p.oid = ANY (generators) AND p.proname = generator), generators[1]);
+	adopted CONSTANT text[] := CASE WHEN generator IS NULL THEN generators::text[]
+		ELSE ARRAY[nextval] END;
+	member record;
+BEGIN
+	FOR member IN
+		WITH RECURSIVE family (oid, depth) AS (
+			SELECT relation::oid, 0
+			UNION ALL SELECT inhrelid, depth + 1
+			FROM pg_inherits JOIN family ON inhparent = family.oid)
+		SELECT a.attrelid::regclass AS relation, a.attnum, a.attidentity = 'a' AS is_always,
+			coalesce(CASE a.attidentity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY'
+				WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY' END
+				|| coalesce(format(' (last value %s)', s.last_identity), ''),
+				pg_get_expr(d.adbin, d.adrelid), 'none') AS before,
+			s.last_identity IS NOT NULL OR s.is_owned OR EXISTS (
+				SELECT FROM pg_depend JOIN pg_class q ON q.oid = refobjid AND q.relkind = 'S'
+				WHERE classid = 'pg_attrdef'::regclass AND objid = d.oid
+					AND refclassid = 'pg_class'::regclass) AS has_sequence
+		FROM (SELECT oid, min(depth) AS depth FROM family GROUP BY oid) f
+			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
+			LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+			CROSS JOIN LATERAL (
+				SELECT count(*) > 0 AS is_owned,
+					max(coalesce(pg_sequence_last_value(q.oid)::text, 'none'))
+					FILTER (WHERE o.deptype = 'i') AS last_identity
+				FROM pg_depend o JOIN pg_class q ON q.oid = o.objid AND q.relkind = 'S'
+				WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass
+					AND o.refobjid = a.attrelid AND o.refobjsubid = a.attnum) AS s
+		ORDER BY f.depth, f.oid
+	LOOP
+		-- looked up now, since it can have been dropped with that of the parent
+		IF (SELECT attidentity <> '' FROM pg_attribute
+				WHERE attrelid = member.relation AND attnum = member.attnum) THEN
+			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation,
+				attribute);
+		END IF;
+		IF member.before <> ALL (adopted) THEN
+			EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s',
+				member.relation, attribute, nextval);
+			changes := changes || format('%s.%I: default %s, was %s',
+				member.relation, attribute, nextval, member.before);
+		END IF;
+		had_sequence := coalesce(had_sequence,
+			CASE WHEN member.has_sequence THEN member.relation END);
+		was_always := coalesce(was_always, CASE WHEN member.is_always THEN member.relation END);
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_change_defaults(regclass, name, name, regprocedure[]) IS
+'makes a generator the default of a column in a table, its partitions and its children; returns a description of each change, the first table that had a sequence, and the first one that was GENERATED ALWAYS; internal';
+
+/*
+ * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
+ * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
+ * filled in, when a given key looks like a generated one.  If it replaced all keys, it would
+ * change those of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
+ * per row.  If it compared the key with snowflake_currval(), it would reject rows for which
+ * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE
+ * the column is exact, but which roles should have it is the owner's decision.  An error would
+ * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
+ */
+CREATE FUNCTION snowflake_notice_adopted(attribute name, had_sequence regclass, was_always regclass)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	IF had_sequence IS NOT NULL THEN
+		RAISE NOTICE USING
+			MESSAGE = format('column "%s" of table %s no longer uses a sequence', attribute,
+				had_sequence),
+			DETAIL = 'After an INSERT, lastval() fails or returns the value of another sequence.  '
+				'pg_get_serial_sequence() returns null for the column.',
+			HINT = 'Use INSERT ... RETURNING to get new IDs.';
+	END IF;
+	IF was_always IS NOT NULL THEN
+		RAISE NOTICE USING
+			MESSAGE = format('column "%s" of table %s now accepts values given in INSERT and'
+				' UPDATE',
+				attribute, was_always),
+			DETAIL = 'It was GENERATED ALWAYS AS IDENTITY, which rejects them.',
+			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_notice_adopted(name, regclass, regclass) IS
+'raises notices with the effects of an adoption; internal';
+
+-- No default of the columns uses them any more.
+CREATE FUNCTION snowflake_drop_sequences(relation regclass, attribute name) RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	sequence record;
+	changes text[];
+BEGIN
+	FOR sequence IN
+		WITH RECURSIVE family (oid, depth) AS (
+			SELECT relation::oid, 0
+			UNION ALL SELECT inhrelid, depth + 1
+			FROM pg_inherits JOIN family ON inhparent = family.oid)
+		SELECT s.oid::regclass::text AS name, pg_sequence_last_value(s.oid)::text AS last_value
+		FROM (SELECT oid, min(depth) AS depth FROM family GROUP BY oid) f
+			JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
+			JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
+				AND d.refobjsubid = a.attnum AND d.classid = 'pg_class'::regclass
+			JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+		ORDER BY f.depth, f.oid, s.oid
+	LOOP
+		sequence.last_value := coalesce(sequence.last_value, 'none');
+		BEGIN
+			EXECUTE format('DROP SEQUENCE %s', sequence.name);
+			changes := changes
+				|| format('sequence %s: dropped (last value %s)', sequence.name,
+					sequence.last_value);
+		EXCEPTION WHEN dependent_objects_still_exist THEN
+			EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence.name);
+			changes := changes || format('sequence %s: kept, since others use it (last value %s)',
+				sequence.name, sequence.last_value);
+		END;
+	END LOOP;
+	RETURN changes;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_drop_sequences(regclass, name) IS
+'drops the sequences that a column owns in a table, its partitions and its children, or makes them owned by none if other objects use them; returns a description of each change; internal';
+
+/*
+ * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
+ * if the generator has to wait or fails.  The column can have changed by the time the lock is
+ * acquired, so it is checked again.
+ */
+CREATE FUNCTION snowflake_adopt(relation regclass, attribute name, generator name DEFAULT NULL)
+RETURNS SETOF text
+LANGUAGE SQL
+SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+	SELECT snowflake_check_adoption(relation, attribute, generator);
+	SELECT snowflake_next_id(snowflake_column_type(relation, attribute));
+	SELECT snowflake_lock(relation, '', 'ACCESS EXCLUSIVE');
+	SELECT snowflake_check_adoption(relation, attribute, generator);
+	SELECT snowflake_check_keys(relation, attribute, type, snowflake_next_id(type))
+	FROM snowflake_column_type(relation, attribute) AS type;
+	WITH changed AS MATERIALIZED (
+		SELECT c.changes, snowflake_notice_adopted(attribute, c.had_sequence, c.was_always),
+			snowflake_drop_sequences(relation, attribute) AS dropped
+		FROM snowflake_change_defaults(relation, attribute, generator,
+			snowflake_generators(snowflake_column_type(relation, attribute))) AS c)
+	SELECT pg_catalog.unnest(pg_catalog.array_cat(c.changes, c.dropped)) FROM changed c;
+END;
+
+COMMENT ON FUNCTION snowflake_adopt(regclass, name, name) IS
+'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_nextval or sno_nextval, and leaves a default of snowflake_id; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
  * Monitoring
@@ -1170,8 +1680,9 @@ COMMENT ON FUNCTION snowflake_server_machine_id() IS
 /*
  * The durable state, of which a server has one for all its databases
  *
- * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog that
- * all databases share and pg_upgrade preserves: a grant of a privilege that everyone has anyway.
+ * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog
+ * that all databases share and pg_upgrade preserves: a grant of a privilege that everyone has
+ * anyway.
  */
 
 CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
@@ -1180,11 +1691,13 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 DO $$
 DECLARE
-	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl
+		WHERE parname = 'snowflake.max_wait');
 BEGIN
 	IF NOT marked THEN
 		LOCK TABLE pg_catalog.pg_parameter_acl IN SHARE ROW EXCLUSIVE MODE;
-		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl WHERE parname = 'snowflake.max_wait');
+		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl
+			WHERE parname = 'snowflake.max_wait');
 	END IF;
 	PERFORM snowflake_create_state(NOT marked);
 	IF NOT marked THEN

@@ -64,7 +64,8 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA snowflake_registry;
 
-COMMENT ON SCHEMA snowflake_registry IS 'registry that leases machine IDs to servers that issue Snowflake IDs';
+COMMENT ON SCHEMA snowflake_registry IS
+'registry that leases machine IDs to servers that issue Snowflake IDs';
 
 /*
  * Tables
@@ -101,14 +102,16 @@ CREATE TABLE snowflake_registry.config (
 	singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
 	layout text,
 	machine_bits integer CHECK (machine_bits BETWEEN 0 AND 31),
-	max_lease interval NOT NULL DEFAULT '1 hour' CHECK (max_lease > '0' AND max_lease <= '365 days'),
+	max_lease interval NOT NULL DEFAULT '1 hour'
+		CHECK (max_lease > '0' AND max_lease <= '365 days'),
 	max_skew interval NOT NULL DEFAULT '10 seconds' CHECK (max_skew >= '0' AND max_skew <= '1 day'),
 	last_lease_number bigint NOT NULL DEFAULT 0,
 	grace_until timestamptz NOT NULL DEFAULT '-infinity',
 	grace_lease_number bigint NOT NULL DEFAULT 0 CHECK (grace_lease_number <= last_lease_number),
 	incarnation text,
 	is_new boolean NOT NULL DEFAULT false,
-	identity bigint NOT NULL DEFAULT ('x' || right(translate(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint,
+	identity bigint NOT NULL
+		DEFAULT ('x' || right(translate(gen_random_uuid()::text, '-', ''), 15))::bit(60)::bigint,
 	CHECK ((layout IS NULL) = (machine_bits IS NULL))
 );
 
@@ -145,8 +148,7 @@ $$;
 CREATE TYPE snowflake_registry.answer AS (
 	machine_id integer,
 	lease_from timestamptz,
-	lease_until timestamptz,
-	lease_number bigint,
+	lease_until timestamptz, lease_number bigint,
 	skew interval,
 	refusal text,
 	free_at timestamptz
@@ -228,7 +230,8 @@ COMMENT ON FUNCTION snowflake_registry.lease_number_limit() IS
  * granted from now on are above the lost ones, too.  Near the limit the leap is smaller: then
  * a lost number can be above grace_lease_number, and causes another grace period.
  */
-CREATE FUNCTION snowflake_registry.begin_grace_period(until timestamptz, known bigint) RETURNS snowflake_registry.config
+CREATE FUNCTION snowflake_registry.begin_grace_period(until timestamptz, known bigint)
+RETURNS snowflake_registry.config
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -237,13 +240,16 @@ DECLARE
 	config snowflake_registry.config;
 BEGIN
 	UPDATE snowflake_registry.config c
-	SET grace_until = greatest(c.grace_until, coalesce(until, clock_timestamp() + snowflake_registry.longest_lease(c))),
+	SET grace_until = greatest(c.grace_until,
+		coalesce(until, clock_timestamp() + snowflake_registry.longest_lease(c))),
 		last_lease_number = greatest(c.last_lease_number, known,
-			least(greatest(c.last_lease_number, known) + leap, snowflake_registry.lease_number_limit())),
+			least(greatest(c.last_lease_number, known) + leap,
+				snowflake_registry.lease_number_limit())),
 		incarnation = snowflake_registry.current_incarnation(),
 		is_new = c.is_new AND c.incarnation IS NULL
 	RETURNING * INTO config;
-	UPDATE snowflake_registry.config c SET grace_lease_number = c.last_lease_number RETURNING * INTO config;
+	UPDATE snowflake_registry.config c SET grace_lease_number = c.last_lease_number
+		RETURNING * INTO config;
 	RETURN config;
 END
 $$;
@@ -299,7 +305,8 @@ BEGIN
 		INSERT INTO snowflake_registry.config (is_new) VALUES (true) ON CONFLICT DO NOTHING;
 		SELECT * INTO config FROM snowflake_registry.config FOR UPDATE;
 	END IF;
-	PERFORM snowflake_registry.require(known <= greatest(config.last_lease_number, snowflake_registry.lease_number_limit()),
+	PERFORM snowflake_registry.require(
+		known <= greatest(config.last_lease_number, snowflake_registry.lease_number_limit()),
 		'known must not be above any lease number that can have been granted');
 	IF config.is_new AND known > 0 THEN
 		UPDATE snowflake_registry.config SET is_new = false RETURNING * INTO config;
@@ -307,7 +314,8 @@ BEGIN
 
 	SELECT min(m.lease_number) INTO stored FROM snowflake_registry.machine m
 	WHERE m.token = enter.token OR m.machine_id = enter.machine_id;
-	stored := coalesce(stored, CASE WHEN machine_id IS NULL THEN config.last_lease_number ELSE 0 END);
+	stored := coalesce(stored,
+		CASE WHEN machine_id IS NULL THEN config.last_lease_number ELSE 0 END);
 	is_lost := known > greatest(stored, config.grace_lease_number);
 	IF is_lost THEN
 		RAISE LOG 'role "%" knows of lease number %, which is not stored', session_user, known;
@@ -316,7 +324,8 @@ BEGIN
 		IF greatest(skew, -skew) <= config.max_skew THEN
 			RETURN snowflake_registry.begin_grace_period(NULL, known);
 		ELSIF is_lost THEN
-			UPDATE snowflake_registry.config c SET incarnation = NULL, last_lease_number = greatest(c.last_lease_number, known);
+			UPDATE snowflake_registry.config c SET incarnation = NULL,
+				last_lease_number = greatest(c.last_lease_number, known);
 		END IF;
 	END IF;
 	RETURN config;
@@ -345,21 +354,25 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.identity() IS
 'the identity of this registry, which servers compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
 
-CREATE FUNCTION snowflake_registry.refuse(refusal text, free_at timestamptz DEFAULT NULL) RETURNS snowflake_registry.answer
+CREATE FUNCTION snowflake_registry.refuse(refusal text, free_at timestamptz DEFAULT NULL)
+RETURNS snowflake_registry.answer
 LANGUAGE SQL IMMUTABLE
 RETURN ROW(NULL, NULL, NULL, NULL, NULL, refusal, free_at)::snowflake_registry.answer;
 
 COMMENT ON FUNCTION snowflake_registry.refuse(text, timestamptz) IS
 'answer with the reason for a refusal, and the time at which a lease might become available, if known; internal';
 
-CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval, config snowflake_registry.config) RETURNS text
+CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval,
+	config snowflake_registry.config) RETURNS text
 LANGUAGE SQL STABLE
 RETURN CASE
 	WHEN greatest(skew, -skew) > config.max_skew THEN
-		format('the clock is %s %s that of the registry, whose max_skew is %s', greatest(skew, -skew),
+		format('the clock is %s %s that of the registry, whose max_skew is %s',
+			greatest(skew, -skew),
 			CASE WHEN skew > '0' THEN 'ahead of' ELSE 'behind' END, config.max_skew)
 	WHEN snowflake_registry.exactly(lease) > config.max_lease THEN
-		format('a lease of %s is longer than max_lease of the registry, which is %s', lease, config.max_lease)
+		format('a lease of %s is longer than max_lease of the registry, which is %s', lease,
+			config.max_lease)
 END;
 
 COMMENT ON FUNCTION snowflake_registry.objection(interval, interval, snowflake_registry.config) IS
@@ -367,18 +380,21 @@ COMMENT ON FUNCTION snowflake_registry.objection(interval, interval, snowflake_r
 
 -- The arguments that claim() and renew() share are checked before anything is locked.  enter()
 -- checks the upper bound of known.
-CREATE FUNCTION snowflake_registry.check_call(token uuid, lease interval, clock timestamptz, holder text, known bigint)
+CREATE FUNCTION snowflake_registry.check_call(token uuid, lease interval, clock timestamptz,
+	holder text, known bigint)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(token IS NOT NULL, 'token must not be null');
-	PERFORM snowflake_registry.require(lease <= '365 days' AND snowflake_registry.exactly(lease) > '0',
+	PERFORM snowflake_registry.require(lease <= '365 days'
+		AND snowflake_registry.exactly(lease) > '0',
 		'lease must be above 0 and at most 365 days');
 	PERFORM snowflake_registry.require(isfinite(clock), 'clock must be a finite time');
 	PERFORM snowflake_registry.require(holder IS NOT NULL, 'holder must not be null');
-	PERFORM snowflake_registry.require(length(holder) <= 256, 'holder must have at most 256 characters');
+	PERFORM snowflake_registry.require(length(holder) <= 256,
+		'holder must have at most 256 characters');
 	PERFORM snowflake_registry.require(known >= 0, 'known must be 0 or above');
 END
 $$;
@@ -392,8 +408,10 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(layout IS NOT NULL, 'layout must not be null');
-	PERFORM snowflake_registry.require(length(layout) <= 256, 'layout must have at most 256 characters');
-	PERFORM snowflake_registry.require(machine_bits BETWEEN 0 AND 31, 'machine_bits must be from 0 to 31');
+	PERFORM snowflake_registry.require(length(layout) <= 256,
+		'layout must have at most 256 characters');
+	PERFORM snowflake_registry.require(machine_bits BETWEEN 0 AND 31,
+		'machine_bits must be from 0 to 31');
 END
 $$;
 
@@ -403,8 +421,10 @@ COMMENT ON FUNCTION snowflake_registry.check_layout(text, integer) IS
 CREATE FUNCTION snowflake_registry.fix(machine_id integer, holder text) RETURNS void
 LANGUAGE SQL
 BEGIN ATOMIC
-	INSERT INTO snowflake_registry.machine AS m (machine_id, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, is_fixed)
-	VALUES (fix.machine_id, fix.holder, 'epoch', 'epoch', 0, clock_timestamp(), clock_timestamp(), '0', true)
+	INSERT INTO snowflake_registry.machine AS m (machine_id, holder, lease_from, lease_until,
+		lease_number, claimed_at, seen_at, skew, is_fixed)
+	VALUES (fix.machine_id, fix.holder, 'epoch', 'epoch', 0, clock_timestamp(), clock_timestamp(),
+		'0', true)
 	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE SET is_fixed = true WHERE NOT m.is_fixed;
 END;
 
@@ -416,7 +436,8 @@ COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
  * lease: another lease that it held can no longer be renewed, and ends when it ends.
  */
 CREATE FUNCTION snowflake_registry.grant_lease(id integer, new_token uuid, new_holder text,
-	new_from timestamptz, new_until timestamptz, new_skew interval, new_is_wanted boolean DEFAULT NULL)
+	new_from timestamptz, new_until timestamptz, new_skew interval,
+	new_is_wanted boolean DEFAULT NULL)
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -425,11 +446,14 @@ DECLARE
 	number bigint;
 	answer snowflake_registry.answer;
 BEGIN
-	UPDATE snowflake_registry.config c SET last_lease_number = c.last_lease_number + 1, is_new = false
+	UPDATE snowflake_registry.config c SET last_lease_number = c.last_lease_number + 1,
+		is_new = false
 	RETURNING c.last_lease_number INTO number;
-	UPDATE snowflake_registry.machine m SET token = NULL WHERE m.token = new_token AND m.machine_id <> id;
+	UPDATE snowflake_registry.machine m SET token = NULL WHERE m.token = new_token
+		AND m.machine_id <> id;
 	INSERT INTO snowflake_registry.machine AS m
-	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(), clock_timestamp(), new_skew,
+	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(),
+		clock_timestamp(), new_skew,
 		DEFAULT, new_is_wanted)
 	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE
 	SET token = excluded.token,
@@ -437,7 +461,8 @@ BEGIN
 		lease_from = excluded.lease_from,
 		lease_until = greatest(m.lease_until, excluded.lease_until),
 		lease_number = excluded.lease_number,
-		claimed_at = CASE WHEN m.token = excluded.token THEN m.claimed_at ELSE excluded.claimed_at END,
+		claimed_at = CASE WHEN m.token = excluded.token THEN m.claimed_at
+			ELSE excluded.claimed_at END,
 		seen_at = excluded.seen_at,
 		skew = excluded.skew,
 		is_wanted = coalesce(excluded.is_wanted, m.is_wanted)
@@ -446,7 +471,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz, interval, boolean) IS
+COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz,
+	interval, boolean) IS
 'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; new_is_wanted is null for a renewal; internal';
 
 /*
@@ -454,7 +480,8 @@ COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestam
  * that clock.  Unless it was released, it must have ended by the registry's clock as well, so
  * that a server whose clock is ahead does not take a machine ID that is in use.
  */
-CREATE FUNCTION snowflake_registry.is_free(m snowflake_registry.machine, clock timestamptz) RETURNS boolean
+CREATE FUNCTION snowflake_registry.is_free(m snowflake_registry.machine, clock timestamptz)
+RETURNS boolean
 LANGUAGE SQL
 RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_timestamp());
 
@@ -462,21 +489,24 @@ COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, times
 'whether a previously leased machine ID can be leased to a caller whose clock shows the given time; internal';
 
 /*
- * The registry is locked during a claim, so the number of claims in a second depends on the time that
- * the search for the smallest free machine ID takes.  It is often one of the first.  Otherwise, one
- * aggregate finds it if there are rows for all machine IDs from 0 on, in a seventh of the time that
- * numbering all rows takes.
+ * The registry is locked during a claim, so the number of claims in a second depends on the time
+ * that the search for the smallest free machine ID takes.  It is often one of the first.
+ * Otherwise, one aggregate finds it if there are rows for all machine IDs from 0 on, in a seventh
+ * of the time that numbering all rows takes.
  *
  * Rows are numbered from 0, so a machine ID that is greater than the number of its row has a
  * gap before it.  No row after the first free one is read.
  */
-CREATE FUNCTION snowflake_registry.smallest_free_of(first_rows bigint, ids bigint, clock timestamptz) RETURNS bigint
+CREATE FUNCTION snowflake_registry.smallest_free_of(first_rows bigint, ids bigint,
+	clock timestamptz) RETURNS bigint
 LANGUAGE SQL
 RETURN (
 	SELECT r.number
 	FROM (SELECT f.m, row_number() OVER (ORDER BY (f.m).machine_id) - 1 AS number
-		FROM (SELECT m FROM snowflake_registry.machine m ORDER BY m.machine_id LIMIT first_rows) f) r
-	WHERE (r.m).machine_id > r.number OR NOT ((r.m).is_fixed AND ids > 1) AND snowflake_registry.is_free(r.m, clock)
+		FROM (SELECT m FROM snowflake_registry.machine m
+			ORDER BY m.machine_id LIMIT first_rows) f) r
+	WHERE (r.m).machine_id > r.number OR NOT ((r.m).is_fixed AND ids > 1)
+		AND snowflake_registry.is_free(r.m, clock)
 	ORDER BY r.number LIMIT 1);
 
 COMMENT ON FUNCTION snowflake_registry.smallest_free_of(bigint, bigint, timestamptz) IS
@@ -489,7 +519,8 @@ RETURN (
 	FROM coalesce(
 		snowflake_registry.smallest_free_of(100, ids, clock),
 		(SELECT CASE WHEN count(*) = 0 OR max(m.machine_id) = count(*) - 1 THEN
-				least(min(m.machine_id) FILTER (WHERE NOT (m.is_fixed AND ids > 1) AND snowflake_registry.is_free(m, clock)), count(*))
+				least(min(m.machine_id) FILTER (WHERE NOT (m.is_fixed AND ids > 1)
+					AND snowflake_registry.is_free(m, clock)), count(*))
 			END
 		FROM snowflake_registry.machine m),
 		snowflake_registry.smallest_free_of(NULL, ids, clock)) id
@@ -498,22 +529,27 @@ RETURN (
 COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
 'smallest machine ID, of those below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
-CREATE FUNCTION snowflake_registry.must_leave(m snowflake_registry.machine, config snowflake_registry.config, clock timestamptz) RETURNS boolean
+CREATE FUNCTION snowflake_registry.must_leave(m snowflake_registry.machine,
+	config snowflake_registry.config, clock timestamptz) RETURNS boolean
 LANGUAGE SQL
 RETURN m.is_fixed AND m.is_wanted IS FALSE AND config.grace_until <= least(clock_timestamp(), clock)
 	AND snowflake_registry.smallest_free(1::bigint << config.machine_bits, clock) IS NOT NULL;
 
-COMMENT ON FUNCTION snowflake_registry.must_leave(snowflake_registry.machine, snowflake_registry.config, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.must_leave(snowflake_registry.machine,
+	snowflake_registry.config, timestamptz) IS
 'whether the holder of a lease has a fixed machine ID that it has not asked for, and can be granted another one; internal';
 
-CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config) RETURNS snowflake_registry.answer
+CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config)
+RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
 RETURN CASE
 	WHEN config.is_new THEN
-		snowflake_registry.refuse(format('the registry is new, and snowflake_registry.declare_first() was not called: '
-			'no new lease begins before %s', config.grace_until), config.grace_until)
+		snowflake_registry.refuse(format('the registry is new, and'
+			' snowflake_registry.declare_first() was not called: no new lease begins before %s',
+			config.grace_until), config.grace_until)
 	ELSE
-		snowflake_registry.refuse(format('the registry was moved or restored: no new lease begins before %s', config.grace_until), config.grace_until)
+		snowflake_registry.refuse(format('the registry was moved or restored: no new lease begins'
+			' before %s', config.grace_until), config.grace_until)
 END;
 
 COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry.config) IS
@@ -529,8 +565,8 @@ COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry
  * The lease begins at the end of the previous one, but not earlier than max_skew before now:
  * times further in the past are of no use.
  */
-CREATE FUNCTION snowflake_registry.claim(token uuid, layout text, machine_bits integer, wanted integer,
-	lease interval, clock timestamptz, holder text, known bigint)
+CREATE FUNCTION snowflake_registry.claim(token uuid, layout text, machine_bits integer,
+	wanted integer, lease interval, clock timestamptz, holder text, known bigint)
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -559,15 +595,18 @@ BEGIN
 	lease_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
 
 	IF config.layout IS NULL THEN
-		UPDATE snowflake_registry.config SET layout = claim.layout, machine_bits = claim.machine_bits;
+		UPDATE snowflake_registry.config SET layout = claim.layout,
+			machine_bits = claim.machine_bits;
 	ELSIF (config.layout, config.machine_bits) <> (layout, machine_bits) THEN
 		RETURN snowflake_registry.refuse(format(
-			'the registry is for layout "%s" with machine_bits %s, not for layout "%s" with machine_bits %s',
+			'the registry is for layout "%s" with machine_bits %s, not for layout "%s" with'
+				' machine_bits %s',
 			config.layout, config.machine_bits, layout, machine_bits));
 	END IF;
 
 	-- at most half, so that false requests leave the others to servers that take any number
-	IF wanted IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_registry.machine m WHERE m.machine_id = wanted AND m.is_fixed)
+	IF wanted IS NOT NULL AND NOT EXISTS (
+			SELECT FROM snowflake_registry.machine m WHERE m.machine_id = wanted AND m.is_fixed)
 			AND (SELECT count(*) FROM snowflake_registry.machine m WHERE m.is_fixed) < ids / 2 THEN
 		PERFORM snowflake_registry.fix(wanted, holder);
 	END IF;
@@ -575,8 +614,10 @@ BEGIN
 	-- the server repeats its claim, because the answer was lost
 	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.token = claim.token;
 	IF last.lease_number > config.grace_lease_number
-			AND coalesce(wanted = last.machine_id, NOT snowflake_registry.must_leave(last, config, clock)) THEN
-		RETURN snowflake_registry.grant_lease(last.machine_id, token, holder, last.lease_from, lease_until, skew, wanted IS NOT NULL);
+			AND coalesce(wanted = last.machine_id,
+				NOT snowflake_registry.must_leave(last, config, clock)) THEN
+		RETURN snowflake_registry.grant_lease(last.machine_id, token, holder, last.lease_from,
+			lease_until, skew, wanted IS NOT NULL);
 	END IF;
 
 	IF config.grace_until > least(clock_timestamp(), clock) THEN
@@ -587,21 +628,25 @@ BEGIN
 		SELECT min(m.lease_until) INTO free_at
 		FROM snowflake_registry.machine m WHERE m.machine_id < ids AND NOT (m.is_fixed AND ids > 1);
 		RETURN snowflake_registry.refuse(CASE
-			WHEN free_at IS NULL THEN format('all %s machine IDs are reserved for servers that request them', ids)
+			WHEN free_at IS NULL THEN format('all %s machine IDs are reserved for servers that'
+				' request them', ids)
 			ELSE format('all %s machine IDs are taken until %s', ids, free_at) END, free_at);
 	END IF;
 	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.machine_id = id;
 	IF NOT snowflake_registry.is_free(last, clock) THEN
 		RETURN snowflake_registry.refuse(
-			format('machine ID %s is taken until %s by "%s"', id, last.lease_until, last.holder), last.lease_until);
+			format('machine ID %s is taken until %s by "%s"', id, last.lease_until, last.holder),
+				last.lease_until);
 	END IF;
 	RETURN snowflake_registry.grant_lease(id, token, holder,
-		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew, last.lease_until),
+		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
+			last.lease_until),
 		lease_until, skew, wanted IS NOT NULL);
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz,
+	text, bigint) IS
 'leases the machine ID wanted, or the smallest free one if wanted is null, to the holder of a token, until lease after the later of clock, which is the caller''s, and the registry''s clock.  A repeated claim with the same token extends the lease that it holds.  known is the greatest lease number that the caller was granted, or 0.  Returns the lease, or a refusal: clock off, lease too long, other layout, machine ID taken, grace period.  Raises invalid_parameter_value for invalid arguments';
 
 /*
@@ -613,8 +658,8 @@ COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, inter
  * clock of the registry that would have granted it, which is within max_skew of this one's.
  * A lease that no registry can have granted is refused.
  */
-CREATE FUNCTION snowflake_registry.renew(token uuid, machine_id integer, lease_from timestamptz, lease_until timestamptz,
-	lease interval, clock timestamptz, holder text, known bigint)
+CREATE FUNCTION snowflake_registry.renew(token uuid, machine_id integer, lease_from timestamptz,
+	lease_until timestamptz, lease interval, clock timestamptz, holder text, known bigint)
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -629,7 +674,8 @@ BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
 	PERFORM snowflake_registry.require(known > 0, 'known must be a lease number');
 	PERFORM snowflake_registry.require(machine_id >= 0, 'machine_id must be 0 or above');
-	PERFORM snowflake_registry.require(isfinite(lease_from) AND isfinite(lease_until) AND lease_from < lease_until,
+	PERFORM snowflake_registry.require(isfinite(lease_from) AND isfinite(lease_until)
+		AND lease_from < lease_until,
 		'lease_from and lease_until must be finite, and in order');
 	skew := clock - clock_timestamp();
 	config := snowflake_registry.enter(skew, known, token, machine_id);
@@ -642,13 +688,17 @@ BEGIN
 	SELECT * INTO stored FROM snowflake_registry.machine m WHERE m.machine_id = renew.machine_id;
 	IF stored.lease_number > config.grace_lease_number THEN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
-			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under this token', machine_id));
+			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under'
+				' this token', machine_id));
 		ELSIF snowflake_registry.must_leave(stored, config, clock) THEN
-			RETURN snowflake_registry.refuse(format('machine ID %s is reserved for servers that request it', machine_id));
+			RETURN snowflake_registry.refuse(format('machine ID %s is reserved for servers that'
+				' request it', machine_id));
 		END IF;
-	ELSIF lease_until > greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
+	ELSIF lease_until
+			> greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN
-		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s', machine_id, lease_until));
+		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s',
+			machine_id, lease_until));
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
 	ELSE
@@ -658,7 +708,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval, timestamptz, text, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval,
+	timestamptz, text, bigint) IS
 'moves the end of a lease forward, to lease after the later of clock, which is the caller''s, and the registry''s clock.  machine_id, lease_from, lease_until and known, its number, are those of the lease that the holder of the token was last granted.  Returns the lease, or a refusal, which leaves the lease as it was: clock off, lease too long, not held, never leased, grace period.  Raises invalid_parameter_value for invalid arguments';
 
 /*
@@ -668,7 +719,8 @@ COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timesta
  * renewal can have moved it: to grace_until, or to the end of the longest lease if an
  * administrator has set a later grace_until.
  */
-CREATE FUNCTION snowflake_registry.release(token uuid, used_until timestamptz, known bigint) RETURNS void
+CREATE FUNCTION snowflake_registry.release(token uuid, used_until timestamptz, known bigint)
+RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -682,7 +734,8 @@ BEGIN
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
 		lease_until = greatest(m.lease_from, least(used_until, greatest(m.lease_until,
-			least(config.grace_until, clock_timestamp() + snowflake_registry.longest_lease(config))))),
+			least(config.grace_until,
+				clock_timestamp() + snowflake_registry.longest_lease(config))))),
 		seen_at = clock_timestamp()
 	WHERE m.token = release.token;
 END
@@ -702,8 +755,9 @@ AS $$
 BEGIN
 	EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %s', role);
 	EXECUTE format('GRANT EXECUTE ON FUNCTION'
-		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text, bigint),'
-		' snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval, timestamptz, text, bigint),'
+		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text,'
+		' bigint), snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval,'
+		' timestamptz, text, bigint),'
 		' snowflake_registry.release(uuid, timestamptz, bigint) TO %s', role);
 END
 $$;
@@ -717,8 +771,9 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	EXECUTE format('REVOKE EXECUTE ON FUNCTION'
-		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text, bigint),'
-		' snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval, timestamptz, text, bigint),'
+		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text,'
+		' bigint), snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval,'
+		' timestamptz, text, bigint),'
 		' snowflake_registry.release(uuid, timestamptz, bigint) FROM %s', role);
 	EXECUTE format('REVOKE USAGE ON SCHEMA snowflake_registry FROM %s', role);
 END
@@ -743,12 +798,15 @@ BEGIN
 	config := snowflake_registry.enter();
 	IF config.is_new THEN
 		UPDATE snowflake_registry.config
-		SET grace_until = '-infinity', grace_lease_number = 0, last_lease_number = 0, is_new = false;
+		SET grace_until = '-infinity', grace_lease_number = 0, last_lease_number = 0,
+			is_new = false;
 	ELSIF config.grace_until > clock_timestamp() THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = 'the registry cannot be declared the first one',
-			DETAIL = format('Leases might have been lost; all of them end before %s.', config.grace_until),
-			HINT = 'Wait until then.  If you know that no lease was lost, use snowflake_registry.end_grace_period().';
+			DETAIL = format('Leases might have been lost; all of them end before %s.',
+				config.grace_until),
+			HINT = 'Wait until then.  If you know that no lease was lost, use'
+				' snowflake_registry.end_grace_period().';
 	END IF;
 END
 $$;
@@ -762,7 +820,8 @@ COMMENT ON FUNCTION snowflake_registry.declare_first() IS
  * a new one are assumed to be at least those that the new one is given: its grace period is
  * extended accordingly.
  */
-CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL, max_skew interval DEFAULT NULL)
+CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL,
+	max_skew interval DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -784,12 +843,15 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = 'a machine ID is leased for longer than max_lease and max_skew would allow',
 			DETAIL = format('The last lease ends at %s.', last_end),
-			HINT = 'Let the servers ask for shorter leases first, and wait until the longer ones have ended.';
+			HINT = 'Let the servers ask for shorter leases first, and wait until the longer ones'
+				' have ended.';
 	END IF;
-	UPDATE snowflake_registry.config c SET max_lease = configure.max_lease, max_skew = configure.max_skew
+	UPDATE snowflake_registry.config c SET max_lease = configure.max_lease,
+		max_skew = configure.max_skew
 	RETURNING * INTO config;
 	UPDATE snowflake_registry.config c
-	SET grace_until = greatest(c.grace_until, clock_timestamp() + snowflake_registry.longest_lease(config)) WHERE c.is_new;
+	SET grace_until = greatest(c.grace_until,
+		clock_timestamp() + snowflake_registry.longest_lease(config)) WHERE c.is_new;
 END
 $$;
 
@@ -799,7 +861,8 @@ COMMENT ON FUNCTION snowflake_registry.configure(interval, interval) IS
 /*
  * The IDs of a server are at most one minute ahead of its clock.
  */
-CREATE FUNCTION snowflake_registry.declare_dead(machine_id integer, issued_until timestamptz DEFAULT NULL)
+CREATE FUNCTION snowflake_registry.declare_dead(machine_id integer,
+	issued_until timestamptz DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -809,7 +872,8 @@ DECLARE
 	ends_at timestamptz;
 BEGIN
 	PERFORM snowflake_registry.require(machine_id IS NOT NULL, 'machine_id must not be null');
-	PERFORM snowflake_registry.require(coalesce(isfinite(issued_until), true), 'issued_until must be a finite time, or null');
+	PERFORM snowflake_registry.require(coalesce(isfinite(issued_until), true),
+		'issued_until must be a finite time, or null');
 	config := snowflake_registry.enter();
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
@@ -828,12 +892,14 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.declare_dead(integer, timestamptz) IS
 'ends the lease of a machine ID whose holder issues no more IDs, and has issued only IDs with times before issued_until.  If issued_until is null, the holder must have stopped before now, with a clock whose skew was within max_skew of the one last seen.  Returns the time from which the machine ID can be leased again.  Raises object_not_in_prerequisite_state if it is not held, invalid_parameter_value for invalid arguments';
 
-CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT NULL) RETURNS timestamptz
+CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT NULL)
+RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	PERFORM snowflake_registry.require(coalesce(isfinite(until), true), 'until must be a finite time, or null');
+	PERFORM snowflake_registry.require(coalesce(isfinite(until), true),
+		'until must be a finite time, or null');
 	PERFORM snowflake_registry.enter();
 	RETURN (snowflake_registry.begin_grace_period(until, 0)).grace_until;
 END
@@ -848,14 +914,16 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	PERFORM snowflake_registry.enter();
-	UPDATE snowflake_registry.config SET grace_until = '-infinity', grace_lease_number = 0, is_new = false;
+	UPDATE snowflake_registry.config SET grace_until = '-infinity', grace_lease_number = 0,
+		is_new = false;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.end_grace_period() IS
 'ends the grace period, for a registry that has lost no lease, for example after the promotion of a synchronous standby.  If leases were lost, IDs can be issued twice';
 
-CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL, machine_bits integer DEFAULT NULL) RETURNS void
+CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL,
+	machine_bits integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -864,14 +932,16 @@ BEGIN
 		PERFORM snowflake_registry.check_layout(layout, machine_bits);
 	END IF;
 	PERFORM snowflake_registry.enter();
-	UPDATE snowflake_registry.config SET layout = accept_layout.layout, machine_bits = accept_layout.machine_bits;
+	UPDATE snowflake_registry.config SET layout = accept_layout.layout,
+		machine_bits = accept_layout.machine_bits;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
 'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
 
-CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean DEFAULT true) RETURNS void
+CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean DEFAULT true)
+RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -882,8 +952,10 @@ BEGIN
 	IF fixed THEN
 		PERFORM snowflake_registry.fix(machine_id, '');
 	ELSE
-		UPDATE snowflake_registry.machine m SET is_fixed = false WHERE m.machine_id = set_fixed.machine_id;
-		DELETE FROM snowflake_registry.machine m WHERE m.machine_id = set_fixed.machine_id AND m.lease_number = 0;
+		UPDATE snowflake_registry.machine m SET is_fixed = false
+			WHERE m.machine_id = set_fixed.machine_id;
+		DELETE FROM snowflake_registry.machine m WHERE m.machine_id = set_fixed.machine_id
+			AND m.lease_number = 0;
 	END IF;
 END
 $$;
@@ -893,7 +965,8 @@ COMMENT ON FUNCTION snowflake_registry.set_fixed(integer, boolean) IS
 
 CREATE VIEW snowflake_registry.machines AS
 SELECT machine_id, holder,
-	CASE WHEN lease_number = 0 THEN 'never leased' WHEN token IS NULL THEN 'released' WHEN lease_until <= clock_timestamp() THEN 'expired' ELSE 'held' END AS state,
+	CASE WHEN lease_number = 0 THEN 'never leased' WHEN token IS NULL THEN 'released'
+		WHEN lease_until <= clock_timestamp() THEN 'expired' ELSE 'held' END AS state,
 	lease_from, lease_until, claimed_at, seen_at, skew, is_fixed
 FROM snowflake_registry.machine;
 
@@ -902,7 +975,8 @@ COMMENT ON VIEW snowflake_registry.machines IS
 
 CREATE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
-	CASE WHEN m.taken = n.ids AND m.next_free_at IS NOT NULL THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
+	CASE WHEN m.taken = n.ids AND m.next_free_at IS NOT NULL
+		THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
 	CASE WHEN c.grace_until > clock_timestamp() THEN c.grace_until END AS grace_until,
 	c.max_lease, c.max_skew, c.last_lease_number, m.fixed
 FROM snowflake_registry.config c
@@ -910,7 +984,8 @@ FROM snowflake_registry.config c
 	CROSS JOIN LATERAL (
 		SELECT count(token) FILTER (WHERE lease_until > clock_timestamp()) AS held,
 			count(*) FILTER (WHERE machine_id < n.ids) AS taken,
-			min(lease_until) FILTER (WHERE machine_id < n.ids AND lease_until > clock_timestamp() AND NOT (is_fixed AND n.ids > 1)) AS next_free_at,
+			min(lease_until) FILTER (WHERE machine_id < n.ids AND lease_until > clock_timestamp()
+				AND NOT (is_fixed AND n.ids > 1)) AS next_free_at,
 			count(*) FILTER (WHERE is_fixed) AS fixed
 		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp() OR is_fixed) m;
 

@@ -16,13 +16,16 @@ INSERT INTO orders (id, customer)
 SELECT id, 'customer ' || n FROM unnest(:'ids'::bigint[]) WITH ORDINALITY AS ids (id, n);
 
 INSERT INTO lines (order_id, item)
-SELECT id, item FROM unnest(:'ids'::bigint[]) AS id, (VALUES ('a lamp'), ('a desk'), ('a chair')) AS items (item);
+SELECT id, item FROM unnest(:'ids'::bigint[]) AS id,
+    (VALUES ('a lamp'), ('a desk'), ('a chair')) AS items (item);
 
-SELECT count(DISTINCT o.id) AS orders, count(DISTINCT l.id) AS lines FROM orders o JOIN lines l ON l.order_id = o.id;
+SELECT count(DISTINCT o.id) AS orders, count(DISTINCT l.id) AS lines
+FROM orders o JOIN lines l ON l.order_id = o.id;
 
 DO $$
 BEGIN
-    ASSERT (SELECT (count(DISTINCT o.id), count(DISTINCT l.id)) = (1000, 3000) FROM orders o JOIN lines l ON l.order_id = o.id),
+    ASSERT (SELECT (count(DISTINCT o.id), count(DISTINCT l.id)) = (1000, 3000)
+            FROM orders o JOIN lines l ON l.order_id = o.id),
         'each order has its three lines';
     ASSERT (SELECT min(l.id) FROM lines l) > (SELECT max(o.id) FROM orders o),
         'IDs of a session increase';

@@ -12,13 +12,17 @@ COPY orders (id, item) FROM STDIN;
 1541815603606036480	a shelf
 \.
 
-SELECT snowflake_timestamp(id) AS ordered_at, snowflake_machine_id(id) AS server, item FROM orders ORDER BY id;
+SELECT snowflake_timestamp(id) AS ordered_at, snowflake_machine_id(id) AS server, item
+FROM orders ORDER BY id;
 
-COPY (SELECT * FROM orders WHERE snowflake_timestamp(id) >= now() - interval '1 hour' ORDER BY id) TO STDOUT;
+COPY (SELECT * FROM orders WHERE snowflake_timestamp(id) >= now() - interval '1 hour' ORDER BY id)
+TO STDOUT;
 
 DO $$
 BEGIN
-    ASSERT (SELECT array_agg(item ORDER BY id) FROM orders) = '{a shelf,a lamp,a desk,a chair}', 'rows are in the order of time';
-    ASSERT (SELECT count(*) FROM orders WHERE snowflake_timestamp(id) >= now() - interval '1 hour') = 3, 'three rows are new';
+    ASSERT (SELECT array_agg(item ORDER BY id) FROM orders) = '{a shelf,a lamp,a desk,a chair}',
+        'rows are in the order of time';
+    ASSERT (SELECT count(*) FROM orders
+            WHERE snowflake_timestamp(id) >= now() - interval '1 hour') = 3, 'three rows are new';
 END
 $$;

@@ -13,8 +13,10 @@ INSERT INTO orders (id, item) VALUES (1541815603606036480, 'a shelf') RETURNING 
 
 DO $$
 BEGIN
-    ASSERT (SELECT created_at FROM orders WHERE item = 'a shelf') = '2022-06-28 16:07:40.105 UTC', 'as published of that ID';
-    ASSERT (SELECT created_at - clock_timestamp() BETWEEN interval '-1 minute' AND interval '10 ms' FROM orders WHERE item = 'a lamp'),
+    ASSERT (SELECT created_at FROM orders WHERE item = 'a shelf') = '2022-06-28 16:07:40.105 UTC',
+        'as published of that ID';
+    ASSERT (SELECT created_at - clock_timestamp() BETWEEN interval '-1 minute' AND interval '10 ms'
+        FROM orders WHERE item = 'a lamp'),
         'the time of the insert';
 END
 $$;

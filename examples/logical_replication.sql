@@ -28,11 +28,13 @@ BEGIN
     END LOOP;
 END
 $$;
-SELECT snowflake_timestamp(id) AS ordered_at, snowflake_machine_id(id) AS server, item FROM orders ORDER BY id;
+SELECT snowflake_timestamp(id) AS ordered_at, snowflake_machine_id(id) AS server, item
+FROM orders ORDER BY id;
 
 DO $$
 BEGIN
-    ASSERT (SELECT array_agg(snowflake_machine_id(id) || ' ' || item ORDER BY item) FROM orders) = '{1 a chair,2 a desk,1 a lamp}',
+    ASSERT (SELECT array_agg(snowflake_machine_id(id) || ' ' || item ORDER BY item) FROM orders)
+        = '{1 a chair,2 a desk,1 a lamp}',
         'each row has the number of the server where it was made';
 END
 $$;

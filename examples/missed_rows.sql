@@ -3,8 +3,8 @@
 -- UUIDs of version 7 and Snowflake IDs all have the race.  A reader that reads up to
 -- snowflake_horizon() does not.
 --
--- The sessions do their steps in a fixed order, so the rows are missed in each run.  The second session
--- is one of dblink, which connects with the connection string in the variable first.
+-- The sessions do their steps in a fixed order, so the rows are missed in each run.  The second
+-- session is one of dblink, which connects with the connection string in the variable first.
 
 CREATE EXTENSION dblink;
 
@@ -19,7 +19,8 @@ $$;
 
 CREATE TABLE with_sequence (id bigserial PRIMARY KEY, message text NOT NULL);
 CREATE TABLE with_uuid (id uuid PRIMARY KEY DEFAULT uuid_v7(), message text NOT NULL);
-CREATE TABLE with_snowflake (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), message text NOT NULL);
+CREATE TABLE with_snowflake (id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    message text NOT NULL);
 
 -- the rows that each reader has seen
 CREATE TABLE seen (reader text, message text);
@@ -60,16 +61,19 @@ INSERT INTO seen SELECT 'bigserial', message FROM with_sequence WHERE id > :sequ
 INSERT INTO seen SELECT 'UUIDv7', message FROM with_uuid WHERE id > :'uuid_position';
 INSERT INTO seen SELECT 'Snowflake', message FROM with_snowflake WHERE id > :snowflake_position;
 CALL snowflake_horizon(NULL) \gset
-INSERT INTO seen SELECT 'Snowflake, horizon', message FROM with_snowflake WHERE id >= :horizon_position AND id < :horizon ORDER BY id;
+INSERT INTO seen SELECT 'Snowflake, horizon', message FROM with_snowflake
+WHERE id >= :horizon_position AND id < :horizon ORDER BY id;
 
-SELECT reader, string_agg(message, ', ' ORDER BY message) AS seen, 2 - count(*) AS missed FROM seen GROUP BY reader ORDER BY reader;
+SELECT reader, string_agg(message, ', ' ORDER BY message) AS seen, 2 - count(*) AS missed
+FROM seen GROUP BY reader ORDER BY reader;
 
 DO $$
 BEGIN
     ASSERT (SELECT count(*) FROM seen WHERE reader <> 'Snowflake, horizon' AND message = 'fast') = 3
         AND NOT EXISTS (SELECT FROM seen WHERE reader <> 'Snowflake, horizon' AND message = 'slow'),
         'each reader without the horizon has missed a row';
-    ASSERT (SELECT array_agg(message ORDER BY message) FROM seen WHERE reader = 'Snowflake, horizon') = '{fast,slow}',
+    ASSERT (SELECT array_agg(message ORDER BY message) FROM seen
+        WHERE reader = 'Snowflake, horizon') = '{fast,slow}',
         'the one with the horizon has missed none, and has seen none twice';
 END
 $$;

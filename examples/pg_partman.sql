@@ -7,14 +7,16 @@
 -- snowflake_width() returns.  docs/partitions.md describes the differences.
 CREATE SCHEMA partman;
 CREATE EXTENSION pg_partman SCHEMA partman;
-SELECT split_part(extversion, '.', 1)::integer >= 5 AS partman_5 FROM pg_extension WHERE extname = 'pg_partman' \gset
+SELECT split_part(extversion, '.', 1)::integer >= 5 AS partman_5
+FROM pg_extension WHERE extname = 'pg_partman' \gset
 \if :partman_5
     \set type range
 \else
     \set type native
 \endif
 
-CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), page text) PARTITION BY RANGE (id);
+CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), page text)
+PARTITION BY RANGE (id);
 
 SELECT partman.create_parent(
     p_parent_table    => 'public.visits',
@@ -25,7 +27,8 @@ SELECT partman.create_parent(
     p_start_partition => snowflake_boundary(now() - interval '5 days')::text);
 
 -- counted back from the greatest ID
-UPDATE partman.part_config SET retention = snowflake_width('3 days')::text, retention_keep_table = false
+UPDATE partman.part_config SET retention = snowflake_width('3 days')::text,
+    retention_keep_table = false
 WHERE parent_table = 'public.visits';
 
 INSERT INTO visits (page) SELECT 'page ' || n FROM generate_series(1, 100) n;
@@ -33,7 +36,8 @@ CALL partman.run_maintenance_proc();
 
 -- pg_partman names partitions by their numbers; their times are those of the IDs
 CREATE VIEW periods AS
-SELECT c.oid::regclass AS partition, snowflake_timestamp(bounds[1]::bigint) AS from_at, snowflake_timestamp(bounds[2]::bigint) AS to_at
+SELECT c.oid::regclass AS partition, snowflake_timestamp(bounds[1]::bigint) AS from_at,
+    snowflake_timestamp(bounds[2]::bigint) AS to_at
 FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid,
      regexp_match(pg_get_expr(c.relpartbound, c.oid), $$FROM \('(\d+)'\) TO \('(\d+)'\)$$) AS bounds
 WHERE inhparent = 'visits'::regclass AND bounds IS NOT NULL;
@@ -41,9 +45,12 @@ SELECT * FROM periods ORDER BY from_at;
 
 DO $$
 BEGIN
-    ASSERT (SELECT count(*) FROM periods WHERE to_at - from_at <> interval '1 day') = 0, 'a partition is a day';
-    ASSERT (SELECT max(to_at) FROM periods) > now() + interval '9 days', 'ten days to come are there';
-    ASSERT (SELECT min(to_at) FROM periods) BETWEEN now() - interval '4 days' AND now() - interval '2 days', 'old days are gone';
+    ASSERT (SELECT count(*) FROM periods WHERE to_at - from_at <> interval '1 day') = 0,
+        'a partition is a day';
+    ASSERT (SELECT max(to_at) FROM periods) > now() + interval '9 days',
+        'ten days to come are there';
+    ASSERT (SELECT min(to_at) FROM periods) BETWEEN now() - interval '4 days'
+        AND now() - interval '2 days', 'old days are gone';
     ASSERT (SELECT count(*) FROM visits_default) = 0, 'each row has its partition';
 END
 $$;
@@ -51,10 +58,14 @@ $$;
 -- From version 5.2 on, a text key can have periods of time, with user-defined functions.  Both
 -- must accept NULL.
 \if :partman_5
-CREATE FUNCTION to_key(timestamptz) RETURNS text LANGUAGE SQL STABLE RETURN snowflake_to_base32(snowflake_boundary($1));
-CREATE FUNCTION to_time(text) RETURNS timestamptz LANGUAGE SQL STABLE RETURN snowflake_timestamp(snowflake_from_base32($1));
+CREATE FUNCTION to_key(timestamptz) RETURNS text LANGUAGE SQL STABLE
+RETURN snowflake_to_base32(snowflake_boundary($1));
+CREATE FUNCTION to_time(text) RETURNS timestamptz LANGUAGE SQL STABLE
+RETURN snowflake_timestamp(snowflake_from_base32($1));
 
-CREATE TABLE clicks (id text COLLATE "C" PRIMARY KEY DEFAULT snowflake_to_base32(snowflake_nextval())) PARTITION BY RANGE (id);
+CREATE TABLE clicks (
+    id text COLLATE "C" PRIMARY KEY DEFAULT snowflake_to_base32(snowflake_nextval())
+) PARTITION BY RANGE (id);
 SELECT partman.create_parent(
     p_parent_table => 'public.clicks',
     p_control      => 'id',
@@ -65,7 +76,8 @@ INSERT INTO clicks DEFAULT VALUES RETURNING tableoid::regclass AS partition, id;
 
 DO $$
 BEGIN
-    ASSERT (SELECT tableoid::regclass::text FROM clicks) LIKE 'clicks_p' || to_char(now(), 'YYYYMM') || '%', 'named by its time';
+    ASSERT (SELECT tableoid::regclass::text FROM clicks)
+        LIKE 'clicks_p' || to_char(now(), 'YYYYMM') || '%', 'named by its time';
 END
 $$;
 \endif

@@ -9,27 +9,36 @@
 --     snowflake.registry = 'host=... dbname=registry user=...'
 
 CREATE EXTENSION postgres_fdw;
-CREATE TABLE orders (id bigint NOT NULL DEFAULT snowflake_nextval(), customer integer NOT NULL, item text)
+CREATE TABLE orders (id bigint NOT NULL DEFAULT snowflake_nextval(), customer integer NOT NULL,
+    item text)
     PARTITION BY HASH (customer);
 
 -- a table on each shard
 \connect :shard1
 CREATE EXTENSION snowflake;
-CREATE TABLE orders_0 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL, item text);
-SELECT current_setting('unix_socket_directories') AS host, current_setting('port') AS port \gset shard1_
+CREATE TABLE orders_0 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL,
+    item text);
+SELECT current_setting('unix_socket_directories') AS host,
+    current_setting('port') AS port \gset shard1_
 \connect :shard2
 CREATE EXTENSION snowflake;
-CREATE TABLE orders_1 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL, item text);
-SELECT current_setting('unix_socket_directories') AS host, current_setting('port') AS port \gset shard2_
+CREATE TABLE orders_1 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL,
+    item text);
+SELECT current_setting('unix_socket_directories') AS host,
+    current_setting('port') AS port \gset shard2_
 
 -- these tables are partitions on the coordinator
 \connect :coordinator
-CREATE SERVER shard1 FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host :'shard1_host', port :'shard1_port', dbname 'shards');
-CREATE SERVER shard2 FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host :'shard2_host', port :'shard2_port', dbname 'shards');
+CREATE SERVER shard1 FOREIGN DATA WRAPPER postgres_fdw
+    OPTIONS (host :'shard1_host', port :'shard1_port', dbname 'shards');
+CREATE SERVER shard2 FOREIGN DATA WRAPPER postgres_fdw
+    OPTIONS (host :'shard2_host', port :'shard2_port', dbname 'shards');
 CREATE USER MAPPING FOR CURRENT_USER SERVER shard1;
 CREATE USER MAPPING FOR CURRENT_USER SERVER shard2;
-CREATE FOREIGN TABLE orders_0 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 0) SERVER shard1;
-CREATE FOREIGN TABLE orders_1 PARTITION OF orders FOR VALUES WITH (MODULUS 2, REMAINDER 1) SERVER shard2;
+CREATE FOREIGN TABLE orders_0 PARTITION OF orders
+    FOR VALUES WITH (MODULUS 2, REMAINDER 0) SERVER shard1;
+CREATE FOREIGN TABLE orders_1 PARTITION OF orders
+    FOR VALUES WITH (MODULUS 2, REMAINDER 1) SERVER shard2;
 
 -- Orders that are inserted on the coordinator have its machine ID, wherever they are stored.
 INSERT INTO orders (customer, item) SELECT n, 'a lamp' FROM generate_series(1, 1000) n;
@@ -50,6 +59,7 @@ SELECT machine_id, holder, state FROM snowflake_registry.machines;
 DO $$
 BEGIN
     ASSERT (SELECT count(DISTINCT id) FROM orders) = 2000, 'each order has an ID of its own';
-    ASSERT (SELECT count(DISTINCT snowflake_machine_id(id)) FROM orders) = 3, 'of the three servers';
+    ASSERT (SELECT count(DISTINCT snowflake_machine_id(id)) FROM orders) = 3,
+        'of the three servers';
 END
 $$;

@@ -16,9 +16,11 @@ CREATE PUBLICATION one FOR TABLE orders;
 CREATE EXTENSION snowflake;
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
 CREATE PUBLICATION two FOR TABLE orders;
-CREATE SUBSCRIPTION one CONNECTION :'shard1' PUBLICATION one WITH (origin = none, copy_data = false);
+CREATE SUBSCRIPTION one CONNECTION :'shard1' PUBLICATION one
+    WITH (origin = none, copy_data = false);
 \connect :shard1
-CREATE SUBSCRIPTION two CONNECTION :'shard2' PUBLICATION two WITH (origin = none, copy_data = false);
+CREATE SUBSCRIPTION two CONNECTION :'shard2' PUBLICATION two
+    WITH (origin = none, copy_data = false);
 
 INSERT INTO orders (item) SELECT 'a lamp' FROM generate_series(1, 1000);
 \connect :shard2

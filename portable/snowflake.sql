@@ -25,9 +25,10 @@
 -- which is later.  The base never decreases, so b1 <= b2, and b1 + c1 < b2 + c2.
 --
 -- The base never decreases because it is only set under a lock, to a value above the present one.
--- The lock, of the table snowflake_server, is taken in a subtransaction that is rolled back at once.
--- This releases the lock, but does not undo setval().  The subtransaction writes nothing, so it has
--- no transaction ID.  A process that ends while it holds the lock has set the base, or has not.
+-- The lock, of the table snowflake_server, is taken in a subtransaction that is rolled back at
+-- once.  This releases the lock, but does not undo setval().  The subtransaction writes nothing,
+-- so it has no transaction ID.  A process that ends while it holds the lock has set the base, or
+-- has not.
 --
 -- After a crash or a failover, each sequence is at or above the values that committed transactions
 -- have taken, since their records in WAL are before that of the commit.
@@ -51,38 +52,62 @@ SET LOCAL datestyle = ISO;
 SELECT set_config('search_path', quote_ident(:'schema'), true) AS path,
 	EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') AS has_extension \gset
 \if :has_extension
-	DO $$ BEGIN RAISE duplicate_object USING MESSAGE = 'the extension snowflake is installed in this database',
+	DO $$ BEGIN RAISE duplicate_object USING
+		MESSAGE = 'the extension snowflake is installed in this database',
 		HINT = 'Use the functions of the extension.'; END $$;
 \endif
 
 -- The layout
 SELECT coalesce((SELECT definition FROM (VALUES
-	('twitter', 'epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12'),
-	('discord', 'epoch=1420070400000ms tick=1ms timestamp=41 machine=10 sequence=12'),
-	('instagram', 'epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10'),
-	('sonyflake', 'epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16'),
-	('mastodon', 'epoch=1970-01-01 tick=1ms timestamp=47 sequence=16'),
-	('pgedge', 'epoch=2023-01-01 tick=1ms timestamp=41 sequence=12 machine=10'),
-	('javascript', 'epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7')) AS preset (name, definition)
-	WHERE name = lower(:'layout')), :'layout') AS definition \gset
--- its fields; epoch and tick as numbers with units
-SELECT coalesce(substring(:'definition', 'timestamp=(\d{1,2})')::integer, 0) AS timestamp_bits,
-	coalesce(substring(:'definition', 'machine=(\d{1,2})')::integer, 0) AS machine_bits,
-	coalesce(substring(:'definition', 'sequence=(\d{1,2})')::integer, 0) AS sequence_bits,
-	:'definition' ~ 'sequence=.*machine=' AS sequence_first,
-	coalesce(substring(:'definition', 'epoch=(\d+[mu]?s)\M'),
-		trunc(extract(epoch FROM substring(:'definition', 'epoch=(\d{4}-\S+)')::timestamp) * 1000000) || 'us', '') AS epoch,
-	coalesce(substring(:'definition', 'tick=([1-9]\d{0,6}[mu]?s)\M'), '') AS tick \gset
-SELECT :'epoch' <> '' AND :'tick' <> '' AND :timestamp_bits > 0 AND :timestamp_bits + :machine_bits + :sequence_bits <= 63
-	AND greatest(:machine_bits, :sequence_bits) <= 31 AS is_layout \gset
+		('twitter', 'epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12'),
+		('discord', 'epoch=1420070400000ms tick=1ms timestamp=41 machine=10 sequence=12'),
+		('instagram', 'epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10'),
+		('sonyflake', 'epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16'),
+		('mastodon', 'epoch=1970-01-01 tick=1ms timestamp=47 sequence=16'),
+		('pgedge', 'epoch=2023-01-01 tick=1ms timestamp=41 sequence=12 machine=10'),
+		('javascript', 'epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7'))
+	AS preset (name, definition) WHERE name = :'layout'), :'layout') AS definition \gset
+-- its words; times in microseconds, epoch since 1970
+SELECT count(*) = count(DISTINCT key) AND bool_and(key IN ('epoch', 'tick')
+		OR key IN ('timestamp', 'machine', 'sequence') AND bits IS NOT NULL)
+		AND coalesce((array_agg(key ORDER BY n) FILTER (WHERE bits >= 0))[1] = 'timestamp', false)
+		AS is_list,
+	coalesce(max(micros) FILTER (WHERE key = 'epoch'), 'NaN') AS epoch,
+	coalesce(max(micros) FILTER (WHERE key = 'tick'), 0) AS tick,
+	coalesce(max(bits) FILTER (WHERE key = 'timestamp'), 0) AS timestamp_bits,
+	coalesce(max(bits) FILTER (WHERE key = 'machine'), 0) AS machine_bits,
+	coalesce(max(bits) FILTER (WHERE key = 'sequence'), 0) AS sequence_bits,
+	coalesce(max(n) FILTER (WHERE key = 'sequence') < max(n) FILTER (WHERE key = 'machine'), false)
+		AS sequence_first
+FROM regexp_split_to_table(btrim(:'definition', E' \t\n\v\f\r'), '[ \t\n\v\f\r]+')
+		WITH ORDINALITY AS word (word, n),
+	substring(word, '^([a-z]+)=.') AS key, substring(word, '=(.*)') AS value,
+	CAST(CASE WHEN key NOT IN ('epoch', 'tick')
+		THEN substring(value, '^0*(\d{1,2})$') END AS integer) AS bits,
+	CAST(CASE WHEN key IN ('epoch', 'tick') THEN substring(value, '^(\d+(?:\.\d+)?)[mnu]?s$') END
+		AS numeric) AS number,
+	CAST(CASE WHEN key = 'epoch'
+		THEN substring(value, '^(\d{4}-\d\d-\d\d(?:T[01]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z'
+			'|T2[0-3]:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)?)$') END AS timestamp) AS instant,
+	coalesce(extract(epoch FROM instant) * 1000000, number * CASE substring(value, '[mnu]?s$')
+		WHEN 'ns' THEN 0.001 WHEN 'us' THEN 1 WHEN 'ms' THEN 1000 ELSE 1000000 END) AS micros \gset
+-- the last tick begins before the end of timestamptz
+SELECT coalesce(:'is_list' AND :'epoch'::numeric <> 'NaN' AND :'epoch' = trunc(:'epoch'::numeric)
+		AND :'epoch'::numeric <= 9223372036854775 AND :tick BETWEEN 1 AND 1000000
+		AND :tick = trunc(:tick) AND :timestamp_bits BETWEEN 1 AND 63
+		AND :timestamp_bits + :machine_bits + :sequence_bits <= 63
+		AND greatest(:machine_bits, :sequence_bits) <= 31
+		AND trunc(2::numeric ^ :timestamp_bits) - 1
+			<= div(9223371331199999999 - (:'epoch'::numeric - 946684800000000), nullif(:tick, 0)),
+		false)
+	AS is_layout \gset
 \if :is_layout
 \else
 	DO $$ BEGIN RAISE invalid_parameter_value USING MESSAGE = 'invalid Snowflake layout',
-		HINT = 'Set the variable "layout" to a preset, such as twitter, or to a definition, such as "epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=12".'; END $$;
+		HINT = 'Set the variable "layout" to a preset, such as twitter, or to a definition, such as'
+			' "epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=12".'; END $$;
 \endif
--- epoch, since 1970, and tick in microseconds
-SELECT rtrim(:'epoch', 'mus')::numeric * CASE ltrim(:'epoch', '-0123456789') WHEN 'us' THEN 1 WHEN 'ms' THEN 1000 ELSE 1000000 END AS epoch,
-	rtrim(:'tick', 'mus')::numeric * CASE ltrim(:'tick', '0123456789') WHEN 'us' THEN 1 WHEN 'ms' THEN 1000 ELSE 1000000 END AS tick,
+SELECT trunc(:epoch) AS epoch, trunc(:tick) AS tick,
 	CASE WHEN :'sequence_first' THEN 0 ELSE :sequence_bits END AS machine_shift,
 	CASE WHEN :'sequence_first' THEN :machine_bits ELSE 0 END AS sequence_shift,
 	:machine_bits + :sequence_bits AS timestamp_shift,
@@ -90,7 +115,8 @@ SELECT rtrim(:'epoch', 'mus')::numeric * CASE ltrim(:'epoch', '-0123456789') WHE
 	trunc(2::numeric ^ :timestamp_bits) - 1 AS last_tick,
 	trunc(2::numeric ^ :machine_bits) - 1 AS last_machine_id,
 	trunc(2::numeric ^ :sequence_bits) - 1 AS last_sequence \gset
-SELECT timestamp '1970-01-01' + div(:epoch, 86400000000)::float8 * interval '1 day' + mod(:epoch, 86400000000)::float8 * interval '1 microsecond' AS first_instant,
+SELECT timestamp '1970-01-01' + div(:epoch, 86400000000)::float8 * interval '1 day'
+		+ mod(:epoch, 86400000000)::float8 * interval '1 microsecond' AS first_instant,
 	least(:last_id::numeric + 1, 9223372036854775807) AS last_bound \gset
 
 -- Reading.  The functions are not strict, so that the planner can inline them.
@@ -101,33 +127,41 @@ BEGIN
 	IF value BETWEEN 0 AND last THEN
 		RETURN value;
 	END IF;
-	RAISE invalid_parameter_value USING MESSAGE = format('%s %s is out of range for the Snowflake layout', name, value),
+	RAISE EXCEPTION USING
+		ERRCODE = CASE name WHEN 'tick' THEN 'datetime_field_overflow'
+			ELSE 'invalid_parameter_value' END,
+		MESSAGE = format('%s %s is out of range for the Snowflake layout', name, value),
 		DETAIL = format('The range is from 0 to %s.', last);
 END $$;
 COMMENT ON FUNCTION snowflake_checked(numeric, numeric, text) IS
-'for the other functions: returns a value from 0 to the last one, and raises invalid_parameter_value for others';
+'for the other functions: returns a value from 0 to the last one; raises datetime_field_overflow for other ticks, and invalid_parameter_value for other values';
 
-CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN id BETWEEN 0 AND :last_id THEN (timestamp :'first_instant'
 		+ ((id >> :timestamp_shift) * :tick / 86400000000) * interval '1 day'
-		+ ((id >> :timestamp_shift) * :tick % 86400000000) * interval '1 microsecond') AT TIME ZONE 'UTC'
+		+ ((id >> :timestamp_shift) * :tick % 86400000000) * interval '1 microsecond')
+		AT TIME ZONE 'UTC'
 	ELSE to_timestamp(snowflake_checked(id, :last_id, 'ID')) END;
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
 'returns the time of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
 
-CREATE OR REPLACE FUNCTION snowflake_machine_id(id bigint) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake_machine_id(id bigint) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN id BETWEEN 0 AND :last_id THEN ((id >> :machine_shift) & :last_machine_id)::integer
 	ELSE snowflake_checked(id, :last_id, 'ID')::integer END;
 COMMENT ON FUNCTION snowflake_machine_id(bigint) IS
 'returns the machine ID of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
 
-CREATE OR REPLACE FUNCTION snowflake_sequence(id bigint) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake_sequence(id bigint) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN id BETWEEN 0 AND :last_id THEN ((id >> :sequence_shift) & :last_sequence)::integer
 	ELSE snowflake_checked(id, :last_id, 'ID')::integer END;
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
 'returns the sequence number of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
 
-CREATE OR REPLACE FUNCTION snowflake_decode(id bigint, OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
+CREATE OR REPLACE FUNCTION snowflake_decode(id bigint,
+	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT snowflake_timestamp(id), snowflake_machine_id(id), snowflake_sequence(id);
@@ -135,29 +169,37 @@ END;
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
 'returns the parts of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
 
-CREATE OR REPLACE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer,
+	sequence integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (snowflake_checked(floor((extract(epoch FROM created_at AT TIME ZONE 'UTC') * 1000000 - :epoch) / :tick), :last_tick, 'tick') << :timestamp_shift)
+RETURN CASE WHEN num_nulls(created_at, machine_id, sequence) = 0 THEN
+	(snowflake_checked(floor((extract(epoch FROM created_at AT TIME ZONE 'UTC') * 1000000 - :epoch)
+		/ :tick), :last_tick, 'tick') << :timestamp_shift)
 	| (snowflake_checked(machine_id, :last_machine_id, 'machine ID') << :machine_shift)
-	| (snowflake_checked(sequence, :last_sequence, 'sequence') << :sequence_shift);
+	| (snowflake_checked(sequence, :last_sequence, 'sequence') << :sequence_shift) END;
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
-'returns the Snowflake ID that has these parts; raises invalid_parameter_value if one is out of range for the layout';
+'returns the Snowflake ID that has these parts; raises datetime_field_overflow or invalid_parameter_value if one is out of range for the layout';
 
-CREATE OR REPLACE FUNCTION snowflake_boundary(instant timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake_boundary(instant timestamptz) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN instant IS NOT NULL THEN
-	least(greatest(ceil((extract(epoch FROM instant AT TIME ZONE 'UTC') * 1000000 - :epoch) / :tick), 0) * (1::bigint << :timestamp_shift), :last_bound)::bigint END;
+	least(greatest(ceil((extract(epoch FROM instant AT TIME ZONE 'UTC') * 1000000 - :epoch)
+		/ :tick), 0) * (1::bigint << :timestamp_shift), :last_bound)::bigint END;
 COMMENT ON FUNCTION snowflake_boundary(timestamptz) IS
 'returns the boundary between Snowflake IDs at an instant: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity';
 
-CREATE OR REPLACE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)
+RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN id >= snowflake_boundary(start_at) AND id < snowflake_boundary(end_at);
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
 'returns whether the time of a Snowflake ID is at or after start_at and before end_at; the planner turns it into two comparisons of id, for which an index can be used';
 
-CREATE OR REPLACE FUNCTION snowflake_to_base32(id bigint) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', ((snowflake_checked(id, 9223372036854775807, 'ID') >> (5 * digit)) & 31)::integer + 1, 1), '' ORDER BY digit DESC)
-	FROM generate_series(0, 12) AS digit);
+CREATE OR REPLACE FUNCTION snowflake_to_base32(id bigint) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
+		((number >> (5 * digit)) & 31)::integer + 1, 1), '' ORDER BY digit DESC)
+	FROM snowflake_checked(id, 9223372036854775807, 'ID') number, generate_series(0, 12) digit);
 COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
 'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number';
 
@@ -166,29 +208,36 @@ LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS 
 DECLARE
 	digits text COLLATE "C" := translate(lower(id COLLATE "C"), 'oil', '011');
 BEGIN
-	IF digits !~ '^[0-7][0-9a-hjkmnp-tv-z]{12}$' THEN
-		RAISE invalid_text_representation USING MESSAGE = format('"%s" is not a Snowflake ID in base 32', id),
+	IF digits !~ '^[0-9a-hjkmnp-tv-z]{13}$' OR digits >= '8' THEN
+		RAISE EXCEPTION USING
+			ERRCODE = CASE WHEN digits ~ '^[0-9a-hjkmnp-tv-z]{13}$'
+				THEN 'numeric_value_out_of_range' ELSE 'invalid_text_representation' END,
+			MESSAGE = format('"%s" is not a Snowflake ID in base 32', id),
 			DETAIL = 'It has 13 digits, and is at most 7zzzzzzzzzzzz.';
 	END IF;
-	RETURN bit_or((strpos('0123456789abcdefghjkmnpqrstvwxyz', substr(digits, n, 1)) - 1)::bigint << (5 * (13 - n))) FROM generate_series(1, 13) n;
+	RETURN bit_or((strpos('0123456789abcdefghjkmnpqrstvwxyz', substr(digits, n, 1)) - 1)::bigint
+		<< (5 * (13 - n))) FROM generate_series(1, 13) n;
 END $$;
 COMMENT ON FUNCTION snowflake_from_base32(text) IS
-'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts';
+'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807';
 
 -- Issuing
 \if :{?machine_id}
 SELECT :'machine_id' ~ '^\d{1,10}$' AS is_number \gset
 \if :is_number
-	SELECT snowflake_checked(:machine_id, :last_machine_id, 'machine ID') \g (format=unaligned) /dev/null
+	SELECT snowflake_checked(:machine_id, :last_machine_id, 'machine ID') \g /dev/null
 \else
-	DO $$ BEGIN RAISE invalid_parameter_value USING MESSAGE = 'the variable "machine_id" is not a number'; END $$;
+	DO $$ BEGIN RAISE invalid_parameter_value USING
+		MESSAGE = 'the variable "machine_id" is not a number'; END $$;
 \endif
 
 CREATE TABLE IF NOT EXISTS snowflake_server (definition text NOT NULL);
 COMMENT ON TABLE snowflake_server IS 'the layout of Snowflake IDs; locked to move snowflake_base';
-SELECT NOT EXISTS (SELECT FROM snowflake_server) AS is_new, EXISTS (SELECT FROM snowflake_server WHERE definition <> :'definition') AS is_other \gset
+SELECT NOT EXISTS (SELECT FROM snowflake_server) AS is_new,
+	EXISTS (SELECT FROM snowflake_server WHERE definition <> :'definition') AS is_other \gset
 \if :is_other
-	DO $$ BEGIN RAISE object_not_in_prerequisite_state USING MESSAGE = 'the layout of the IDs of this database cannot be changed',
+	DO $$ BEGIN RAISE object_not_in_prerequisite_state USING
+		MESSAGE = 'the layout of the IDs of this database cannot be changed',
 		DETAIL = format('The layout is "%s".', (SELECT definition FROM snowflake_server)); END $$;
 \endif
 \if :is_new
@@ -196,12 +245,15 @@ SELECT NOT EXISTS (SELECT FROM snowflake_server) AS is_new, EXISTS (SELECT FROM 
 	CREATE SEQUENCE snowflake_base MINVALUE 0 START 0;
 	CREATE SEQUENCE snowflake_count;
 	SELECT setval('snowflake_base', 0), nextval('snowflake_count') \g /dev/null
-	COMMENT ON SEQUENCE snowflake_base IS 'a position, which moves forward with the clock; never set it';
-	COMMENT ON SEQUENCE snowflake_count IS 'a count of calls; position of a Snowflake ID less snowflake_base; never set it';
+	COMMENT ON SEQUENCE snowflake_base IS
+'a position, which moves forward with the clock; never set it';
+	COMMENT ON SEQUENCE snowflake_count IS
+'a count of calls; position of a Snowflake ID less snowflake_base; never set it';
 \endif
 
 -- The functions below name the sequences with their schema, and find all else in pg_catalog.
-SELECT quote_ident(:'schema') || '.snowflake_base' AS base, quote_ident(:'schema') || '.snowflake_count' AS count \gset
+SELECT quote_ident(:'schema') || '.snowflake_base' AS base,
+	quote_ident(:'schema') || '.snowflake_count' AS count \gset
 SELECT format($create$
 CREATE OR REPLACE FUNCTION snowflake_move(tick bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -242,34 +294,42 @@ BEGIN
 		ELSE
 			RAISE object_not_in_prerequisite_state USING
 				MESSAGE = 'the clock is behind the last Snowflake ID',
-				DETAIL = format('The ID has a time that is %%s later than the clock.', make_interval(secs => ahead * %6$s / 1000000.0)),
+				DETAIL = format('The ID has a time that is %%s later than the clock.',
+					make_interval(secs => ahead * %6$s / 1000000.0)),
 				HINT = 'Correct the clock, or try again when it has passed that time.';
 		END IF;
 	END LOOP;
 	IF pos >> %4$s > %8$s THEN
-		RAISE sequence_generator_limit_exceeded USING MESSAGE = 'reached the last timestamp of the Snowflake layout';
+		RAISE sequence_generator_limit_exceeded USING
+			MESSAGE = 'reached the last timestamp of the Snowflake layout';
 	END IF;
 	RETURN ((pos >> %4$s) << %9$s) | %10$s | ((pos & %11$s) << %12$s);
 END $$;
-$create$, :'schema', :'base', :'count', :sequence_bits, :epoch, :tick, greatest(10000 / :tick, 1)::bigint, :last_tick,
-	:timestamp_shift, :machine_id::bigint << :machine_shift, :last_sequence, :sequence_shift) \gexec
+$create$, :'schema', :'base', :'count', :sequence_bits, :epoch, :tick,
+	greatest(10000 / :tick, 1)::bigint, :last_tick, :timestamp_shift,
+	:machine_id::bigint << :machine_shift, :last_sequence, :sequence_shift) \gexec
 
 REVOKE ALL ON FUNCTION snowflake_move(bigint) FROM PUBLIC;
-COMMENT ON FUNCTION snowflake_move(bigint) IS 'for snowflake_nextval(): moves the base forward, so that the next position is in this tick or a later one';
+COMMENT ON FUNCTION snowflake_move(bigint) IS
+'for snowflake_nextval(): moves the base forward, so that the next position is in this tick or a later one';
 COMMENT ON FUNCTION snowflake_nextval() IS
 'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout';
 
 CREATE OR REPLACE FUNCTION snowflake_id() RETURNS bigint LANGUAGE sql RETURN snowflake_nextval();
-COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
+COMMENT ON FUNCTION snowflake_id() IS
+'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
 
 CREATE OR REPLACE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint LANGUAGE sql
 BEGIN ATOMIC
 	SELECT snowflake_nextval() FROM generate_series(1, count);
 END;
-COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'generates count increasing Snowflake IDs; raises the errors of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS
+'generates count increasing Snowflake IDs; raises the errors of snowflake_nextval()';
 
-CREATE OR REPLACE FUNCTION snowflake_server_machine_id() RETURNS integer LANGUAGE sql IMMUTABLE RETURN :machine_id;
-COMMENT ON FUNCTION snowflake_server_machine_id() IS 'returns the machine ID of this database';
+CREATE OR REPLACE FUNCTION snowflake_server_machine_id() RETURNS integer
+LANGUAGE sql IMMUTABLE RETURN :machine_id;
+COMMENT ON FUNCTION snowflake_server_machine_id() IS
+'returns the machine ID of this database';
 
 \if :{?floor}
 	SELECT snowflake_move(snowflake_boundary(:'floor') >> :timestamp_shift) \g /dev/null

@@ -3,11 +3,11 @@ SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
 -- the periods for which partitions are created, of a table that exists only meanwhile
-CREATE FUNCTION periods(start_at timestamptz, end_at timestamptz, step interval, OUT name text, OUT from_at timestamptz, OUT from_id bigint, OUT to_id bigint)
+CREATE FUNCTION periods(start_at timestamptz, end_at timestamptz, step interval, zone text DEFAULT 'UTC', OUT name text, OUT from_at timestamptz, OUT from_id bigint, OUT to_id bigint)
 RETURNS SETOF record LANGUAGE plpgsql AS $$
 BEGIN
     CREATE TABLE p (id bigint) PARTITION BY RANGE (id);
-    PERFORM snowflake_create_partitions('p', start_at, end_at, step);
+    PERFORM snowflake_create_partitions('p', start_at, end_at, step, zone);
     RETURN QUERY SELECT substr(c.relname, 3), snowflake_timestamp(bounds[1]::bigint), bounds[1]::bigint, bounds[2]::bigint
         FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
             CROSS JOIN regexp_match(pg_get_expr(c.relpartbound, c.oid), $re$\('(.*)'\) TO \('(.*)'\)$re$) AS bounds
@@ -35,15 +35,18 @@ SELECT count(*) AS periods, count(*) FILTER (WHERE from_id <> last_id OR from_id
 FROM (SELECT *, lag(to_id) OVER w AS last_id, row_number() OVER w AS n
       FROM (VALUES (interval '1 month 3 days 05:06:07.008')) AS steps (step), periods('2023-12-31', '2027-01-01', step) WINDOW w AS (ORDER BY from_at)) p;
 
--- days are those of the time zone, and hours are in UTC, where none occurs twice
+-- days and months are those of the given zone, whatever that of the session, and hours are in UTC, where none occurs twice
+SELECT name, from_at, snowflake_timestamp(to_id) - from_at AS length FROM periods('2024-10-25 22:00', '2024-10-28 22:00', '1 day', 'Europe/Berlin');
+SELECT name, from_at FROM periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour', 'Europe/Berlin');
 SET timezone = 'Europe/Berlin';
-SELECT name, from_at, snowflake_timestamp(to_id) - from_at AS length FROM periods('2024-10-26', '2024-10-29', '1 day');
+SELECT name, from_at, snowflake_timestamp(to_id) - from_at AS length FROM periods('2024-10-26', '2024-10-29', '1 day', 'Europe/Berlin');
+SELECT name, from_at FROM periods('2024-10-26', '2024-10-28', '1 day');
 SELECT name, from_at FROM periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour');
 SET timezone = 'UTC';
 
 -- no period
 SELECT count(*) FROM periods('2024-01-01', '2024-01-01', '1 day');
-DROP FUNCTION periods(timestamptz, timestamptz, interval);
+DROP FUNCTION periods(timestamptz, timestamptz, interval, text);
 
 -- partitions, with the properties of the parent
 CREATE TABLE customers (id integer PRIMARY KEY);
@@ -123,14 +126,61 @@ SELECT * FROM snowflake_create_partitions('shop.leaving', '2024-01-01', '2024-02
 \echo :SQLSTATE
 ALTER TABLE shop.leaving DETACH PARTITION shop.leaving_2024_01 FINALIZE;
 
--- partitions that were created in another time zone
+-- partitions that were created in another time zone, or with another step: they are recognized by their bounds, and the rest
+-- gets partitions
 CREATE TABLE shop.zoned (id bigint) PARTITION BY RANGE (id);
-SET timezone = 'Europe/Berlin';
-SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01', '2023-12-01', '1 month');
-SET timezone = 'UTC';
-SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01', '2023-12-01', '1 month');
-\echo :SQLSTATE
-SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-12-01', '2024-01-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01 00:00 Europe/Berlin', '2023-12-01 00:00 Europe/Berlin', '1 month', 'Europe/Berlin');
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01', '2024-01-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-11-01', '2023-12-02', '1 day');
+SELECT * FROM snowflake_create_partitions('shop.zoned', '2023-10-01', '2024-02-01', '6 months');
+SELECT c.relname, snowflake_timestamp(bounds[1]::bigint) AS from_at, snowflake_timestamp(bounds[2]::bigint) AS to_at
+FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+    CROSS JOIN regexp_match(pg_get_expr(c.relpartbound, c.oid), $re$\('(.*)'\) TO \('(.*)'\)$re$) AS bounds
+WHERE inhparent = 'shop.zoned'::regclass ORDER BY bounds[1]::bigint;
+
+-- daily runs over the days on which clocks change; in some zones they do so at midnight
+CREATE FUNCTION daily_runs(day date, zone text, step interval, stated text, OUT partitions bigint, OUT gaps bigint, OUT starts bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+    today timestamptz;
+BEGIN
+    PERFORM set_config('timezone', zone, true);
+    CREATE TABLE p (id bigint) PARTITION BY RANGE (id);
+    FOR n IN -1 .. 1 LOOP
+        today := (day + n)::timestamp + interval '13:30';
+        PERFORM snowflake_create_partitions('p', date_trunc('day', today), today + interval '30 hours', step, stated);
+    END LOOP;
+    SELECT count(*), count(*) FILTER (WHERE upper <> next), count(*) FILTER (WHERE from_at = date_trunc('day', from_at)) INTO partitions, gaps, starts
+    FROM (SELECT upper, lead(lower) OVER (ORDER BY lower) AS next, snowflake_timestamp(lower) AS from_at
+        FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid
+            CROSS JOIN regexp_match(pg_get_expr(c.relpartbound, c.oid), $re$\('(.*)'\) TO \('(.*)'\)$re$) AS bounds
+            CROSS JOIN LATERAL (SELECT bounds[1]::bigint AS lower, bounds[2]::bigint AS upper) AS b
+        WHERE inhparent = 'p'::regclass) AS b;
+    DROP TABLE p;
+    PERFORM set_config('timezone', 'UTC', true);
+END
+$$;
+SELECT zone, day, step, stated, r.*
+FROM (VALUES ('Europe/Berlin', date '2024-03-31'), ('Europe/Berlin', '2024-10-27'), ('Australia/Lord_Howe', '2024-04-07'), ('Australia/Lord_Howe', '2024-10-06'),
+             ('America/Santiago', '2024-04-07'), ('America/Santiago', '2024-09-08'), ('Asia/Beirut', '2024-03-31'), ('Asia/Beirut', '2024-10-27'),
+             ('Africa/Cairo', '2024-04-26'), ('America/Havana', '2024-03-10'), ('America/Havana', '2024-11-03'), ('Pacific/Apia', '2011-12-31')) AS z (zone, day),
+     (VALUES (interval '1 day', true), ('1 day', false), ('8 hours', true), ('1 day 12 hours', true), ('1 hour', false)) AS s (step, stated),
+     daily_runs(day, zone, step, CASE WHEN stated THEN zone ELSE 'UTC' END) r
+WHERE step <> '1 hour' OR zone = 'Australia/Lord_Howe'
+ORDER BY step, stated DESC, zone, day;
+DROP FUNCTION daily_runs(date, text, interval, text);
+
+-- gaps, behind the periods and before them, are reported, and a call for them fills them
+CREATE TABLE shop.gaps (id bigint) PARTITION BY RANGE (id);
+CREATE TABLE shop.gaps_of_a_sequence PARTITION OF shop.gaps FOR VALUES FROM (0) TO (1000000);
+SELECT * FROM snowflake_create_partitions('shop.gaps', '2024-01-01', '2024-02-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.gaps', '2024-03-01', '2024-04-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.gaps', '2024-06-01', '2024-07-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.gaps', '2024-02-01', '2024-06-01', '1 month');
+SELECT * FROM snowflake_create_partitions('shop.gaps', '2024-06-01', '2024-08-01', '1 month');
+DROP TABLE shop.gaps_2024_05;
+CREATE TABLE shop.gaps_others PARTITION OF shop.gaps DEFAULT;
+SELECT * FROM snowflake_create_partitions('shop.gaps', '2024-07-01', '2024-08-01', '1 month');
 
 -- a name that is taken
 CREATE TABLE shop.events_2023_01 (id bigint);
@@ -156,7 +206,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM shop.happenings WHERE sno_timestamp(id) >= '20
 EXPLAIN (COSTS OFF) SELECT * FROM shop.happenings WHERE sno_timestamp(id) < now() - (now() - timestamptz '2024-02-01');
 SELECT * FROM snowflake_create_partitions('shop.happenings', '2079-01-01', '2081-01-01', '1 year');
 \echo :SQLSTATE
-SELECT * FROM snowflake_create_partitions('shop.happenings', '2025-01-01', '2025-02-01', '1 us');
+SELECT * FROM snowflake_create_partitions('shop.happenings', '2025-01-01', '2025-01-01 00:00:00.01', '1 us');
 CREATE DOMAIN event_id AS sno;
 CREATE TABLE shop.happened (id event_id PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT * FROM snowflake_create_partitions('shop.happened', '2024-01-01', '2024-03-01', '1 month');
@@ -165,8 +215,6 @@ DROP TABLE shop.numbered, shop.happened;
 DROP DOMAIN event_id, late_number, number;
 
 -- errors
-SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', '1 year');
-\echo :SQLSTATE
 SELECT * FROM snowflake_create_partitions('customers', '2024-04-01', '2025-04-01', '1 year');
 \echo :SQLSTATE
 CREATE TABLE by_integer (id integer) PARTITION BY RANGE (id);
@@ -188,12 +236,17 @@ SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2026-04-01', 
 SELECT * FROM snowflake_create_partitions('orders', '2001-04-01', '2002-04-01', '1 year');
 \echo :SQLSTATE
 SELECT * FROM snowflake_create_partitions('orders', '2100-04-01', '2101-04-01', '1 year');
+SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2025-04-01 00:00:00.01', '1 us');
 SELECT * FROM snowflake_create_partitions('orders', '2025-04-01', '2026-04-01', '1 us');
+\echo :SQLSTATE
 SELECT * FROM snowflake_create_partitions(NULL, '2024-04-01', '2025-04-01', '1 year');
 \echo :SQLSTATE
 SELECT * FROM snowflake_create_partitions('orders', NULL, '2025-04-01', '1 year');
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', NULL, '1 year');
 SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', NULL);
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', '1 year', NULL);
+SELECT * FROM snowflake_create_partitions('orders', '2024-04-01', '2025-04-01', '1 year', 'Mars/Olympus');
+\echo :SQLSTATE
 -- after an error, no partition is left
 SELECT count(*) FROM pg_class WHERE relname LIKE 'orders\_20%' AND relkind = 'r';
 

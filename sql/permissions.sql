@@ -65,10 +65,17 @@ SELECT outcome, count(*), CASE WHEN outcome <> 'null' THEN string_agg(DISTINCT p
 FROM (SELECT proname, pg_temp.outcome(format('%s(%s)', proname, (SELECT string_agg('null::' || argument::regtype, ', ') FROM unnest(proargtypes::oid[]) argument))) AS outcome
 	FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
 	WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND pronargs > 0 AND prokind = 'f' AND NOT ('internal'::regtype = ANY (proargtypes::oid[]))
-		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake') AND has_function_privilege(p.oid, 'EXECUTE')) calls
+		AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake') AND has_function_privilege(p.oid, 'EXECUTE')
+		AND obj_description(p.oid, 'pg_proc') NOT LIKE '%; internal') calls
 GROUP BY outcome ORDER BY outcome;
 DROP FUNCTION pg_temp.outcome(text);
 RESET client_min_messages;
+
+-- internal functions, which run with the privileges of the caller
+SELECT count(*) > 0 AS found, bool_or(prosecdef) AS any_definer
+FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid
+WHERE d.classid = 'pg_proc'::regclass AND d.deptype = 'e' AND obj_description(p.oid, 'pg_proc') LIKE '%; internal'
+  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake');
 
 RESET ROLE;
 DROP TABLE others;

@@ -50,3 +50,15 @@ SELECT * FROM pg_stat_snowflake();
 SELECT pg_stat_snowflake_reset();
 RESET ROLE;
 DROP ROLE regress_snowflake_user, regress_snowflake_monitor;
+
+-- the columns: each new one has to be added here
+SELECT attrelid::regclass AS view, attname, atttypid::regtype AS type
+FROM pg_attribute WHERE attrelid IN ('pg_stat_snowflake'::regclass, 'pg_stat_snowflake_horizon'::regclass, 'snowflake_layouts'::regclass) AND attnum > 0
+ORDER BY attrelid::regclass::text, attnum;
+-- a function that declares more or fewer of them than the library has
+CREATE FUNCTION fewer(OUT generator text, OUT machine_id integer) RETURNS SETOF record AS '$libdir/snowflake', 'pg_stat_snowflake' LANGUAGE C;
+SELECT count(*) FROM fewer();
+SELECT format('CREATE FUNCTION more(%s, OUT new bigint) RETURNS SETOF record AS %L, %L LANGUAGE C',
+              pg_get_function_arguments('pg_stat_snowflake()'::regprocedure), '$libdir/snowflake', 'pg_stat_snowflake') \gexec
+SELECT count(*) FROM more();
+DROP FUNCTION fewer, more;

@@ -82,6 +82,59 @@ for my $layout (split(/\n/, $server->safe_psql('postgres', 'SELECT name FROM sno
 
 is_deeply([ keys %published ], [], 'all published IDs were read');
 
+# What both make of values that are out of range or null: the same, or the same SQLSTATE.
+my $outcomes = <<'SQL';
+CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	outcome text;
+BEGIN
+	EXECUTE 'SELECT ' || call INTO outcome;
+	RETURN outcome;
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLSTATE;
+END
+$$;
+SELECT call, pg_temp.outcome(replace(call, ')', 'LAYOUT)'))
+FROM unnest('{NULL,now(),"timestamptz ''-infinity''","timestamptz ''infinity''","timestamptz ''0044-03-15 BC''","timestamptz ''9999-12-31''"}'::text[]) AS at,
+	unnest('{NULL,-1,0,3,99999999}'::text[]) AS machine, unnest('{NULL,-1,0,5,99999999}'::text[]) AS sequence,
+	concat('snowflake_encode(', replace(at, 'now()', 'timestamptz ''2026-01-01'''), ', ', machine, ', ', sequence, ')') AS text,
+	replace(replace(text, '(,', '(NULL,'), ', ,', ', NULL,') AS call
+UNION ALL
+SELECT call, pg_temp.outcome(replace(call, ')', 'LAYOUT)'))
+FROM unnest('{snowflake_timestamp,snowflake_machine_id,snowflake_sequence,snowflake_boundary}'::text[]) AS name,
+	unnest('{NULL,-1,0,9223372036854775807}'::text[]) AS value, concat(name, '(', coalesce(value, 'NULL'), ')') AS call
+UNION ALL
+SELECT call, pg_temp.outcome(call)
+FROM unnest('{0,7ZZZZZZZZZZZZ,8000000000000,zzzzzzzzzzzzz,000000000000u,00000000000000,ooooooooooooo,""}'::text[]) AS value, format('snowflake_from_base32(%L)', value) AS call
+ORDER BY 1
+SQL
+for my $layout ('twitter', 'sonyflake', 'mastodon', 'epoch=2026-01-01 tick=1s timestamp=20')
+{
+	my %query = map { $_ => $outcomes =~ s/LAYOUT/$_ eq 'extension' ? ", ''$layout''" : ''/ger } 'extension', 'portable';
+
+	$server->safe_psql('postgres', 'CREATE DATABASE reader');
+	portable('reader', layout => $layout);
+	is($server->safe_psql('reader', $query{portable}), $server->safe_psql('postgres', $query{extension}), "layout $layout: values out of range, and nulls");
+	$server->safe_psql('postgres', 'DROP DATABASE reader');
+}
+
+# Definitions of layouts: the script refuses all that the extension refuses, as its unit test lists them, and takes others.
+my ($unit_test) = slurp_file("$FindBin::RealBin/../test/unit/test_layout.c") =~ /^test_bad_definitions(.*?)^\}/ms;
+my @bad = map { s/TWITTER "/"epoch=0s tick=1ms timestamp=41 machine=10 sequence=12/r =~ s/"//gr =~ s/\\x(..)/chr hex $1/ger } $unit_test =~ /^\t\t\{((?:TWITTER )?"[^"]*"), \d/mg;
+cmp_ok(scalar @bad, '>', 30, 'definitions of the unit test');
+$server->safe_psql('postgres', 'CREATE DATABASE reader');
+for my $layout (@bad, 'epoch=2024-01-01 tick=3600s timestamp=41', 'epoch=2024-01-01T24:00:00Z tick=1ms timestamp=41', 'epoch=2024-01-01T00:00:00 tick=1ms timestamp=41')
+{
+	fails_with($server, "SELECT snowflake_timestamp(0, \$\$$layout\$\$)", '22023');
+	ok(!portable('reader', layout => $layout), "\"$layout\" is refused");
+}
+for my $layout ('epoch=0s tick=1s timestamp=43', "  sequence=3\tmachine=4 tick=0.25s epoch=1999-12-31T23:59:59.5Z" =~ s/sequence=3/timestamp=041 sequence=3/r, 'epoch=0001-01-01 tick=1500000ns timestamp=41')
+{
+	ok(portable('reader', layout => $layout), "\"$layout\" is a layout");
+	is($server->safe_psql('reader', 'SELECT snowflake_decode(123456789)'), $server->safe_psql('postgres', "SELECT snowflake_decode(123456789, '$layout')"), 'and has the same parts');
+}
+$server->safe_psql('postgres', 'DROP DATABASE reader');
+
 # An ordinary role installs it; another one issues IDs, and cannot do more, nor mislead the functions.
 $server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE DATABASE shop OWNER owner');
 my $superuser = $server->safe_psql('postgres', 'SELECT current_user');

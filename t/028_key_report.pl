@@ -234,4 +234,61 @@ my @new = split /\n/, reported(q{
 	WHERE origin = 'snowflake' AND kind = 'bigint' \gexec});
 is_deeply([ @new ], [ ('t') x 41 ], 'new rows have Snowflake IDs');
 
+# Columns whose type cannot be changed, domains, and references to any table.
+$server->safe_psql('postgres', <<'SQL');
+CREATE SCHEMA hard;
+SET search_path = hard;
+CREATE FUNCTION twice(integer) RETURNS integer LANGUAGE sql IMMUTABLE RETURN $1 * 2;
+CREATE DOMAIN small_id AS integer CHECK (VALUE > 0);
+CREATE DOMAIN big_id AS bigint;
+CREATE SEQUENCE ids;
+CREATE TABLE indexed (id serial PRIMARY KEY);
+CREATE INDEX ON indexed (twice(id));
+CREATE TABLE checked (id serial PRIMARY KEY, CHECK (twice(id) > 0));
+CREATE TABLE brin (id serial PRIMARY KEY);
+CREATE INDEX ON brin USING brin (id int4_minmax_multi_ops);
+CREATE TABLE referred (id serial PRIMARY KEY);
+CREATE TABLE referring (id serial PRIMARY KEY, referred integer REFERENCES referred);
+CREATE INDEX ON referring ((1)) WHERE twice(referred) > 5;
+CREATE TABLE by_domain (id small_id PRIMARY KEY DEFAULT nextval('ids'));
+CREATE TABLE by_big_domain (id big_id PRIMARY KEY DEFAULT nextval('ids'));
+CREATE TABLE fine (id serial PRIMARY KEY, CHECK (id > 0), CHECK (abs(id) > 0));
+CREATE TABLE casted (tenant integer NOT NULL, id bigserial, PRIMARY KEY (tenant, id));
+CREATE INDEX ON casted ((id::integer));
+CREATE TABLE bounded (id bigserial PRIMARY KEY, note text NOT NULL, CONSTRAINT small CHECK (id < 1000000));
+CREATE TABLE computed (id bigserial PRIMARY KEY, short integer GENERATED ALWAYS AS (id::integer % 100) STORED, wide bigint GENERATED ALWAYS AS (id + 1) STORED);
+CREATE SCHEMA rails;
+CREATE TABLE rails.articles (id bigserial PRIMARY KEY);
+CREATE TABLE rails.comments (id bigserial PRIMARY KEY, commentable_type text, commentable_id integer);
+CREATE SCHEMA django;
+CREATE TABLE django.articles (id bigserial PRIMARY KEY);
+CREATE TABLE django.tags (id bigserial PRIMARY KEY, content_type_id integer, object_id integer);
+CREATE TABLE django.wide (id bigserial PRIMARY KEY, target_type text, target_id bigint);
+SQL
+is(reported(q{SELECT table_name, obstacle, decision FROM key_report ORDER BY table_name}, "\\set schema hard\n") . "\n", <<'END', 'functions of integer, and domains');
+hard.bounded||new IDs are refused: new row for relation hard.bounded violates check constraint "small"
+hard.brin|32 bits, and the type cannot be changed: operator class "int4_minmax_multi_ops" does not accept data type bigint|32 bits, docs/migration.md: hard.brin.id
+hard.by_big_domain||
+hard.by_domain||32 bits, docs/migration.md: hard.by_domain.id; bigint replaces the domain: hard.by_domain.id (domain hard.small_id)
+hard.casted||new IDs are refused: integer out of range
+hard.checked|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.checked.id
+hard.computed||new IDs are refused: integer out of range
+hard.fine||32 bits, docs/migration.md: hard.fine.id
+hard.indexed|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.indexed.id
+hard.referred|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.referred.id, hard.referring.referred
+hard.referring|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.referring.id
+END
+is(reported(q{SELECT table_name, key, decision FROM key_report ORDER BY table_name}, "\\set schema rails|django\n") . "\n", <<'END', 'references that another column completes');
+django.articles|id|perhaps references of 32 bits, to tables that another column names: django.tags.object_id
+django.tags|id|perhaps references of 32 bits, to tables that another column names: django.tags.object_id
+django.wide|id|perhaps references of 32 bits, to tables that another column names: django.tags.object_id
+rails.articles|id|perhaps references of 32 bits, to tables that another column names: rails.comments.commentable_id
+rails.comments|id|perhaps references of 32 bits, to tables that another column names: rails.comments.commentable_id
+END
+reported('', "\\set schema 'rails|django|hard'\n\\set adopt on\n");
+is(reported(q{SELECT string_agg(table_name, ' ') FROM key_report WHERE origin = 'snowflake'}, "\\set schema 'rails|django|hard'\n"), 'hard.by_big_domain',
+	'such keys are not adopted without a decision');
+is(reported(q{SELECT statement FROM key_statements WHERE table_name = 'hard.by_domain' OR statement LIKE 'ALTER%fine%' ORDER BY step \gexec
+	SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'hard.by_domain'::regclass AND attname = 'id'}, "\\set schema hard\n") =~ s/.*\n//sr, 'bigint', 'and with one they are');
+
 done_testing();

@@ -4,8 +4,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -22,11 +20,9 @@
  */
 typedef struct SfCallSite
 {
-	char	   *layout_text;	/* the last layout argument; NULL before the
-								 * first call */
+	char	   *layout_text;	/* the last layout argument, or NULL */
 	SfLayout	layout;			/* the same, parsed */
-	TupleDesc	row;			/* the row that is returned; NULL before the
-								 * first call */
+	TupleDesc	row;			/* the type of the returned row, or NULL */
 } SfCallSite;
 
 static SfCallSite *
@@ -132,20 +128,19 @@ sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int 
  * The type is looked up once for each call site, because the look-up in the catalogs takes longer
  * than all else that the functions do.
  */
-Datum
-sf_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls)
+TupleDesc
+sf_row_type(FunctionCallInfo fcinfo)
 {
 	SfCallSite *site = call_site(fcinfo);
 
 	if (site->row == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-		TupleDesc	descriptor;
 
-		if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		if (get_call_result_type(fcinfo, NULL, &site->row) != TYPEFUNC_COMPOSITE)
 			elog(ERROR, "return type must be a row type");
-		site->row = BlessTupleDesc(descriptor);
+		BlessTupleDesc(site->row);
 		MemoryContextSwitchTo(old);
 	}
-	return HeapTupleGetDatum(heap_form_tuple(site->row, values, nulls));
+	return site->row;
 }

@@ -6,7 +6,8 @@
 #define SF_ARGUMENTS_H
 
 #include "postgres.h"
-#include "fmgr.h"
+#include "access/htup_details.h"
+#include "funcapi.h"
 #include "utils/timestamp.h"
 
 #include "core/layout.h"
@@ -45,8 +46,10 @@ sf_metabyte_argument(FunctionCallInfo fcinfo, int argno)
 	return (uint8) sf_sno_field_argument(fcinfo, argno, "metabyte", PG_UINT8_MAX);
 }
 
-/* A row of the composite type that the function returns, with one value for each column. */
-extern Datum sf_row(FunctionCallInfo fcinfo, Datum *values, bool *nulls);
+/* The composite type that the function returns, and a row of it, with a value for each column. */
+extern TupleDesc sf_row_type(FunctionCallInfo fcinfo);
+#define sf_row(fcinfo, values, nulls) \
+	HeapTupleGetDatum(heap_form_tuple(sf_row_type(fcinfo), values, nulls))
 
 /* An interval of a number of microseconds. */
 static inline Datum

@@ -32,10 +32,11 @@ snowflake_nextval(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(sf_next_id());
 }
 
+/* The last argument is the metabyte; without arguments it is 0. */
 SF_HOT Datum
 sno_nextval(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 0)));
+	PG_RETURN_SNO(sf_next_sno(PG_NARGS() == 0 ? 0 : sf_metabyte_argument(fcinfo, PG_NARGS() - 1)));
 }
 
 /*
@@ -72,17 +73,10 @@ snowflake_nextvals(PG_FUNCTION_ARGS)
 	return nextval_set(fcinfo, snowflake_nextval);
 }
 
-/* Issue one ID of sno_nextvals(), whose second argument is the metabyte. */
-static Datum
-next_of_set(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_SNO(sf_next_sno(sf_metabyte_argument(fcinfo, 1)));
-}
-
 Datum
 sno_nextvals(PG_FUNCTION_ARGS)
 {
-	return nextval_set(fcinfo, next_of_set);
+	return nextval_set(fcinfo, sno_nextval);
 }
 
 /*

@@ -11,8 +11,6 @@
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "catalog/pg_authid.h"
-#include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -33,21 +31,34 @@ PG_FUNCTION_INFO_V1(snowflake_layouts);
 PG_FUNCTION_INFO_V1(snowflake_server_machine_id);
 PG_FUNCTION_INFO_V1(sno_snapshot);
 
-/* A row, filled column by column. */
+/* A row of the type that the function returns, filled column by column. */
 typedef struct Row
 {
+	TupleDesc	type;
 	int			columns;
-	Datum		values[24];
-	bool		nulls[24];
+	Datum	   *values;
+	bool	   *nulls;
 } Row;
+
+static Row
+new_row(FunctionCallInfo fcinfo)
+{
+	TupleDesc	type = sf_row_type(fcinfo);
+	Row			row = {type, 0, palloc(type->natts * sizeof(Datum)), palloc(type->natts)};
+
+	return row;
+}
 
 /* The value is null unless it is known. */
 static void
 add_if(Row *row, bool known, Datum value)
 {
-	Assert(row->columns < (int) lengthof(row->values));
-	row->nulls[row->columns] = !known;
-	row->values[row->columns++] = value;
+	if (row->columns < row->type->natts)
+	{
+		row->nulls[row->columns] = !known;
+		row->values[row->columns] = value;
+	}
+	row->columns++;
 }
 
 static void
@@ -56,13 +67,18 @@ add(Row *row, Datum value)
 	add_if(row, true, value);
 }
 
-static void
-put(FunctionCallInfo fcinfo, Row *row)
+static HeapTuple
+tuple_of(const Row *row)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	if (row->columns != row->type->natts)
+		elog(ERROR, "a row has %d columns, and its type %d", row->columns, row->type->natts);
+	return heap_form_tuple(row->type, row->values, row->nulls);
+}
 
-	Assert(row->columns == result->setDesc->natts);
-	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
+static void
+put(FunctionCallInfo fcinfo, const Row *row)
+{
+	tuplestore_puttuple(((ReturnSetInfo *) fcinfo->resultinfo)->setResult, tuple_of(row));
 }
 
 /*
@@ -200,7 +216,7 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
-		Row			row = {0};
+		Row			row = new_row(fcinfo);
 
 		fill_row(&row, shared, &shared->generators[i]);
 		put(fcinfo, &row);
@@ -241,14 +257,13 @@ may_see(const SfHorizonHolder *holder)
 static void
 put_holder(FunctionCallInfo fcinfo, const SfHorizonHolder *holder)
 {
-	bool		visible = may_see(holder);
-	Row			row = {0};
+	Row			row = new_row(fcinfo);
 
 	add(&row, ObjectIdGetDatum(holder->database));
 	add_if(&row, holder->pid != 0, Int32GetDatum(holder->pid));
 	add_if(&row, FullTransactionIdIsValid(holder->xid),
 		   TransactionIdGetDatum(XidFromFullTransactionId(holder->xid)));
-	add_if(&row, visible, Int64GetDatum(holder->first));
+	add_if(&row, may_see(holder), Int64GetDatum(holder->first));
 	put(fcinfo, &row);
 }
 
@@ -273,7 +288,7 @@ pg_stat_snowflake_horizon(PG_FUNCTION_ARGS)
 static void
 put_layout(FunctionCallInfo fcinfo, const SfPreset *preset)
 {
-	Row			row = {0};
+	Row			row = new_row(fcinfo);
 	SfLayout	layout;
 	SfParseError error;
 	char		definition[SF_LAYOUT_TEXT_SIZE];
@@ -305,10 +320,6 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 }
 
 /*
- * The functions
- */
-
-/*
  * The number in IDs of type bigint; SF_MACHINE_ID_UNSET if there is none.  Reading a configured
  * number does not fix it.
  */
@@ -320,9 +331,7 @@ server_machine_id(SfShared *shared)
 
 	if (in_use != SF_MACHINE_ID_UNSET || generator->leased)
 		return in_use;
-	if (generator->layout.machine_bits == 0)
-		return 0;
-	return sf_configured_machine_id(shared);
+	return generator->layout.machine_bits == 0 ? 0 : sf_configured_machine_id(shared);
 }
 
 Datum
@@ -335,7 +344,6 @@ snowflake_server_machine_id(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(machine_id);
 }
 
-/* The state of the generator of type sno. */
 Datum
 sno_snapshot(PG_FUNCTION_ARGS)
 {
@@ -346,7 +354,7 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	uint32		switches = pg_atomic_read_u32(&generator->switches);
 	uint64		position = pg_atomic_read_u64(&generator->cursor[switches & 1]);
 	uint64		other = pg_atomic_read_u64(&generator->cursor[~switches & 1]);
-	Row			row = {0};
+	Row			row = new_row(fcinfo);
 
 	add_machine_id(&row, generator);
 	add(&row, Int32GetDatum((int32) range.min));
@@ -356,5 +364,5 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	add_if(&row, position != 0, TimestampTzGetDatum(sf_generator_time(generator, position - 1)));
 	add_if(&row, other > 1, TimestampTzGetDatum(sf_generator_time(generator, other - 1)));
 	add(&row, Int64GetDatum((int64) switches));
-	PG_RETURN_DATUM(sf_row(fcinfo, row.values, row.nulls));
+	PG_RETURN_DATUM(HeapTupleGetDatum(tuple_of(&row)));
 }

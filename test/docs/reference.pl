@@ -9,7 +9,7 @@
 # Functions for users have a line in a block of "text", such as "f(a integer) → text  STABLE".  A function that is not
 # marked PARALLEL SAFE says so on this line.  Functions that not all roles can call have a paragraph "**Privileges**" below
 # the same heading.  Each function of the extension snowflake has an example there, a block of "sql".  Other functions are listed
-# by name below the heading "Internal functions".
+# by name below the heading "Internal functions", except those whose comment ends with "; internal".
 
 use strict;
 use warnings;
@@ -88,18 +88,19 @@ sub check_functions
 	}
 	for (rows("SELECT CASE nspname WHEN 'snowflake_registry' THEN 'snowflake_registry.' ELSE '' END || proname, prokind,
 			pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), provolatile, proparallel,
-			proacl IS NOT NULL AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0), proacl
+			proacl IS NOT NULL AND NOT EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0), proacl,
+			'$extension' = 'snowflake' AND obj_description(p.oid, 'pg_proc') LIKE '%; internal'
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 			JOIN pg_extension e ON e.oid = d.refobjid
 		WHERE extname = '$extension' ORDER BY 1, 3"))
 	{
-		my ($name, $kind, $arguments, $result, $volatility, $parallel, $is_restricted, $acl) = @$_;
+		my ($name, $kind, $arguments, $result, $volatility, $parallel, $is_restricted, $acl, $is_internal) = @$_;
 		my $signature = signature(@$_);
 
 		# functions of the registry say nothing of parallel plans: all of them lock, or are called by those that do
 		$signature =~ s/ (?:VOLATILE|STABLE|IMMUTABLE)?(?: PARALLEL \w+)?$// if $extension eq 'snowflake_registry';
 		$exists{$signature} = 1;
-		if ($internal =~ /`\Q$name\E\(/)
+		if ($is_internal eq 't' || $internal =~ /`\Q$name\E\(/)
 		{
 			ok(!$documented{$signature}, "$page: $name() is either internal or not");
 			next;
