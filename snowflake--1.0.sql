@@ -912,10 +912,9 @@ COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
 /*
  * Creating partitions
  *
- * All that lies between the first and the last period, and has no partition yet, gets one.  Pieces
- * end where a period or an existing partition begins or ends.  So a call never fails because of the
- * partitions that exist, and leaves no gap, also if they were created with another step, or in
- * another time zone.
+ * A new partition ends where a period ends, or where an existing partition begins.  So a call does
+ * not fail because of existing partitions, and leaves no gap, even if they were created with
+ * another step or in another time zone.
  *
  * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
  * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
@@ -1172,8 +1171,8 @@ SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
 	SELECT snowflake_check_span(parent, start_at, end_at, step, zone);
 	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
-	SELECT snowflake_raise('22008', 'no ID has a time from '::text || p.at::text || ' to '::text
-			|| p.next_at::text,
+	SELECT snowflake_raise('22008',
+		pg_catalog.format('no ID has a time from %s to %s', p.at, p.next_at),
 		CASE type::oid WHEN 'sno'::regtype::oid
 			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms'
 				' long.'
@@ -1182,10 +1181,10 @@ BEGIN ATOMIC
 	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
 		snowflake_periods(type, start_at, end_at, step, zone) p
 	WHERE p.id = p.next_id;
-	SELECT snowflake_raise('55000', 'partition '::text || e.partition::text
-			|| ' is pending detach'::text,
-		'Run ALTER TABLE '::text || parent::text || ' DETACH PARTITION '::text || e.partition::text
-			|| ' FINALIZE first.'::text)
+	SELECT snowflake_raise('55000',
+		pg_catalog.format('partition %s is pending detach', e.partition),
+		pg_catalog.format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.',
+			parent, e.partition))
 	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
 		snowflake_partitions(parent, type) e
 	WHERE e.is_leaving AND EXISTS (

@@ -77,6 +77,29 @@ EXCEPTION
 END
 $$;
 
+-- Inserts an ID into an empty copy of a table, which is dropped again.  Returns the error if an
+-- index or a CHECK does not accept the ID, as one that converts it to an integer.
+CREATE OR REPLACE FUNCTION pg_temp.refused(relation text, key name, id text) RETURNS text
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	EXECUTE format('CREATE TEMP TABLE key_copy (LIKE %s INCLUDING CONSTRAINTS INCLUDING GENERATED'
+		' INCLUDING INDEXES)', relation);
+	ALTER TABLE pg_temp.key_copy DROP CONSTRAINT IF EXISTS key_copy_pkey;
+	EXECUTE (
+		SELECT 'ALTER TABLE pg_temp.key_copy '
+			|| string_agg(format('ALTER %I DROP NOT NULL', attname), ', ')
+		FROM pg_attribute WHERE attrelid = to_regclass('pg_temp.key_copy') AND attnum > 0);
+	EXECUTE format('INSERT INTO pg_temp.key_copy (%I) VALUES (%L)', key, id);
+	RAISE SQLSTATE 'SF002';
+EXCEPTION
+	WHEN numeric_value_out_of_range OR check_violation THEN
+		RETURN replace(SQLERRM, '"key_copy"', relation);
+	WHEN OTHERS THEN
+		RETURN NULL;
+END
+$$;
+
 -- each table with itself, its partitions and its children
 CREATE TEMP TABLE key_family AS
 WITH RECURSIVE family (relation, member) AS (
@@ -287,6 +310,7 @@ SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.kind, k.orig
 		CASE WHEN k.kind IN ('bigint', 'sno') THEN
 			CASE k.origin WHEN 'none' THEN 'no default: do programs make the keys?'
 				WHEN 'other' THEN 'the default is not a plain nextval()' END END,
+		'new IDs are refused: ' || e.error,
 		CASE WHEN NOT k.is_unique THEN 'no unique index: is it a key?' END,
 		CASE WHEN r.is_by_key THEN 'partitioned by the key: new IDs need partitions' END,
 		CASE WHEN r.has_foreign THEN 'foreign tables among the partitions or children' END,
@@ -326,6 +350,13 @@ FROM key_columns k
 			string_agg(DISTINCT t.error, ', ') AS errors
 		FROM key_narrow n JOIN key_tried t USING (other)
 		WHERE n.relation = k.relation AND n.number = k.number) n
+	CROSS JOIN LATERAL (
+		SELECT string_agg(DISTINCT pg_temp.refused(f.member::regclass::text, k.name, CASE k.kind
+			WHEN 'sno' THEN :extension.sno_boundary(clock_timestamp())::text
+			ELSE :extension.snowflake_boundary(clock_timestamp())::text END), ', ') AS error
+		FROM key_family f
+		WHERE f.relation = k.relation AND k.kind IN ('bigint', 'sno') AND k.origin <> 'snowflake'
+			AND k.relkind <> 'f') e
 	CROSS JOIN LATERAL (
 		SELECT CASE WHEN k.has_index AND k.relkind <> 'f'
 			THEN pg_temp.greatest_key(k.table_name, k.name) END AS greatest_key) g;

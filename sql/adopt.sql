@@ -248,15 +248,15 @@ RESET search_path;
 ALTER EXTENSION snowflake SET SCHEMA public;
 
 -- functions that other roles create in the schema of the extension
-CREATE FUNCTION sno_nextval() RETURNS sno LANGUAGE SQL RETURN '2222222222222222'::sno;
-CREATE FUNCTION sno_nextval(bigint) RETURNS sno LANGUAGE SQL RETURN '2222222222222222'::sno;
-CREATE FUNCTION snowflake_nextval(bigint) RETURNS bigint LANGUAGE SQL RETURN 1;
+CREATE FUNCTION public.sno_nextval() RETURNS sno LANGUAGE SQL RETURN '2222222222222222'::sno;
+CREATE FUNCTION public.sno_nextval(bigint) RETURNS sno LANGUAGE SQL RETURN '2222222222222222'::sno;
+CREATE FUNCTION public.snowflake_nextval(bigint) RETURNS bigint LANGUAGE SQL RETURN 1;
 CREATE TABLE overloaded (id sno, number bigint);
 SELECT snowflake_adopt('overloaded', 'id');
 SELECT snowflake_adopt('overloaded', 'number');
 INSERT INTO overloaded DEFAULT VALUES RETURNING sno_timestamp(id) > now() - interval '1 hour' AS sno, number > 1 AS bigint;
 DROP TABLE overloaded;
-DROP FUNCTION sno_nextval(bigint), snowflake_nextval(bigint);
+DROP FUNCTION public.sno_nextval(bigint), public.snowflake_nextval(bigint);
 
 -- a default without "nextval" in its name stays
 CREATE TABLE fixtures (id bigint PRIMARY KEY DEFAULT snowflake_id(), name text);

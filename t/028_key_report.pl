@@ -253,6 +253,10 @@ CREATE INDEX ON referring ((1)) WHERE twice(referred) > 5;
 CREATE TABLE by_domain (id small_id PRIMARY KEY DEFAULT nextval('ids'));
 CREATE TABLE by_big_domain (id big_id PRIMARY KEY DEFAULT nextval('ids'));
 CREATE TABLE fine (id serial PRIMARY KEY, CHECK (id > 0), CHECK (abs(id) > 0));
+CREATE TABLE casted (tenant integer NOT NULL, id bigserial, PRIMARY KEY (tenant, id));
+CREATE INDEX ON casted ((id::integer));
+CREATE TABLE bounded (id bigserial PRIMARY KEY, note text NOT NULL, CONSTRAINT small CHECK (id < 1000000));
+CREATE TABLE computed (id bigserial PRIMARY KEY, short integer GENERATED ALWAYS AS (id::integer % 100) STORED, wide bigint GENERATED ALWAYS AS (id + 1) STORED);
 CREATE SCHEMA rails;
 CREATE TABLE rails.articles (id bigserial PRIMARY KEY);
 CREATE TABLE rails.comments (id bigserial PRIMARY KEY, commentable_type text, commentable_id integer);
@@ -262,10 +266,13 @@ CREATE TABLE django.tags (id bigserial PRIMARY KEY, content_type_id integer, obj
 CREATE TABLE django.wide (id bigserial PRIMARY KEY, target_type text, target_id bigint);
 SQL
 is(reported(q{SELECT table_name, obstacle, decision FROM key_report ORDER BY table_name}, "\\set schema hard\n") . "\n", <<'END', 'functions of integer, and domains');
+hard.bounded||new IDs are refused: new row for relation hard.bounded violates check constraint "small"
 hard.brin|32 bits, and the type cannot be changed: operator class "int4_minmax_multi_ops" does not accept data type bigint|32 bits, docs/migration.md: hard.brin.id
 hard.by_big_domain||
 hard.by_domain||32 bits, docs/migration.md: hard.by_domain.id; bigint replaces the domain: hard.by_domain.id (domain hard.small_id)
+hard.casted||new IDs are refused: integer out of range
 hard.checked|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.checked.id
+hard.computed||new IDs are refused: integer out of range
 hard.fine||32 bits, docs/migration.md: hard.fine.id
 hard.indexed|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.indexed.id
 hard.referred|32 bits, and the type cannot be changed: function hard.twice(bigint) does not exist|32 bits, docs/migration.md: hard.referred.id, hard.referring.referred
