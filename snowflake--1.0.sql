@@ -250,13 +250,13 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
 /*
  * Consumers of a feed
  *
- * A consumer is a name for a position: the next ID that it processes.  The table is part of the data of
- * a database, and so in its dumps; pg_dump reads it as the role that runs it, so every role can.  The
- * view lets each role write the consumers that it owns, and no other.  The name of an owner is kept,
- * so that a dump can be restored where the role does not exist.
+ * A consumer is a name for a position: the next ID that it processes.  The table is part of the
+ * data of a database, and so in its dumps; pg_dump reads it as the role that runs it, so every role
+ * can.  The view lets each role write the consumers that it owns, and no other.  The name of an
+ * owner is kept, so that a dump can be restored where the role does not exist.
  *
- * snowflake_process() runs the command of the caller, and so with the search_path of the caller.  The
- * objects of the extension have their schema in all statements.
+ * snowflake_process() runs the command of the caller, and so with the search_path of the caller.
+ * The objects of the extension have their schema in all statements.
  */
 
 CREATE TABLE snowflake_positions (
@@ -288,11 +288,12 @@ CREATE FUNCTION snowflake_position(consumer text) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
 	next_id bigint;
 BEGIN
 	EXECUTE format('SELECT next_id FROM %s.snowflake_positions WHERE consumer = $1',
-		(SELECT extnamespace::regnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake'))
-	INTO next_id USING consumer;
+		extension) INTO next_id USING consumer;
 	IF next_id IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
 			MESSAGE = format('consumer "%s" does not exist', consumer),
@@ -306,8 +307,41 @@ COMMENT ON FUNCTION snowflake_position(text) IS
 'returns the ID up to which a consumer of snowflake_process() has processed rows; raises an error if the consumer does not exist';
 
 /*
- * The position is locked before the horizon is taken, so that it is not above it.  A new consumer
- * begins at the horizon at most, for the same reason.
+ * Returns the position of a new consumer, or null if it exists.  Its owner can have created it
+ * while this call waited for the end of that transaction.
+ */
+CREATE FUNCTION snowflake_create_consumer(consumer text, next_id bigint) RETURNS bigint
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
+	existing record;
+	position bigint;
+BEGIN
+	EXECUTE format('SELECT owner, EXISTS (SELECT FROM %1$s.snowflake_consumers
+			WHERE consumer = $1) AS is_mine
+		FROM %1$s.snowflake_positions WHERE consumer = $1', extension)
+	INTO existing USING consumer;
+	IF existing.is_mine THEN
+		RETURN NULL;
+	ELSIF existing.owner IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+			MESSAGE = format('permission denied for consumer "%s"', consumer),
+			DETAIL = format('Its owner is role "%s".', existing.owner);
+	END IF;
+	EXECUTE format('INSERT INTO %s.snowflake_consumers (consumer, next_id) VALUES ($1, $2)
+		ON CONFLICT DO NOTHING RETURNING next_id', extension) INTO position USING consumer, next_id;
+	RETURN position;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_create_consumer(text, bigint) IS
+'creates a consumer for snowflake_process() and returns its position, or null if it exists; raises an error if it belongs to another role; internal';
+
+/*
+ * The position is locked before the horizon is taken, so that it is not above it.  A new
+ * consumer begins at the horizon at most, for the same reason.
  */
 CREATE PROCEDURE snowflake_process(
 	consumer text, command text, start_at timestamptz DEFAULT NULL, at_most interval DEFAULT NULL,
@@ -319,8 +353,6 @@ DECLARE
 	extension CONSTANT regnamespace :=
 		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
 	horizon bigint;
-	owner name;
-	is_mine boolean;
 BEGIN
 	IF consumer IS NULL OR command IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -331,47 +363,43 @@ BEGIN
 	END IF;
 	next_id := NULL;
 	LOOP
-		EXECUTE format('SELECT next_id FROM %s.snowflake_consumers WHERE consumer = $1 FOR UPDATE %s',
-			extension, CASE WHEN NOT wait THEN 'SKIP LOCKED' END) INTO first_id USING consumer;
+		EXECUTE format('SELECT next_id FROM %s.snowflake_consumers WHERE consumer = $1
+			FOR UPDATE %s', extension, CASE WHEN NOT wait THEN 'SKIP LOCKED' END)
+		INTO first_id USING consumer;
 		EXECUTE format('CALL %s.snowflake_horizon()', extension) INTO horizon;
 		EXIT WHEN first_id IS NOT NULL;
-		EXECUTE format('SELECT owner, EXISTS (SELECT FROM %1$s.snowflake_consumers WHERE consumer = $1)
-			FROM %1$s.snowflake_positions WHERE consumer = $1', extension) INTO owner, is_mine USING consumer;
-		IF NOT is_mine THEN
-			RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-				MESSAGE = format('permission denied for consumer "%s"', consumer),
-				DETAIL = format('Its owner is role "%s".', owner);
-		ELSIF is_mine AND NOT wait THEN
-			RETURN;
-		END IF;
-		EXECUTE format('INSERT INTO %1$s.snowflake_consumers (consumer, next_id)
-			VALUES ($1, least(coalesce(%1$s.snowflake_boundary($2), 0), $3)) ON CONFLICT DO NOTHING
-			RETURNING next_id', extension) INTO first_id USING consumer, start_at, horizon;
+		EXECUTE format('SELECT %1$s.snowflake_create_consumer($1,
+			least(coalesce(%1$s.snowflake_boundary($2), 0), $3))', extension)
+		INTO first_id USING consumer, start_at, horizon;
 		EXIT WHEN first_id IS NOT NULL;
+		IF NOT wait THEN RETURN; END IF;
 	END LOOP;
 	IF first_id > horizon THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('the position of consumer "%s" is above the horizon', consumer),
-			DETAIL = format('The position is %s, and the horizon is %s.  New rows can get IDs between '
-				'them, and would be missed.', first_id, horizon),
-			HINT = 'If the database was restored, use snowflake_set_floor() with a time after the '
-				'position.  If the generator was moved back, lower the position.';
+			DETAIL = format('The position is %s, and the horizon is %s.  New rows can get IDs '
+				'between them, and would be missed.', first_id, horizon),
+			HINT = 'If the database was restored, use snowflake_set_floor() with a time after '
+				'the position.  If the generator was moved back, lower the position.';
 	ELSIF first_id = 0 AND at_most IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = format('consumer "%s" has no time to which "at_most" could be added', consumer),
+			MESSAGE = format('consumer "%s" has no time to which "at_most" could be added',
+				consumer),
 			HINT = 'Pass the time of the oldest row as "start_at".';
 	END IF;
-	EXECUTE format('SELECT least($1, %1$s.snowflake_boundary(%1$s.snowflake_timestamp($2) + $3))', extension)
+	EXECUTE format('SELECT least($1,
+		%1$s.snowflake_boundary(%1$s.snowflake_timestamp($2) + $3))', extension)
 	INTO next_id USING horizon, first_id, at_most;
 	IF next_id > first_id THEN
 		EXECUTE command USING first_id, next_id;
-		EXECUTE format('UPDATE %s.snowflake_consumers SET next_id = $1, processed_at = clock_timestamp()
-			WHERE consumer = $2', extension) USING next_id, consumer;
+		EXECUTE format('UPDATE %s.snowflake_consumers SET next_id = $1,
+			processed_at = clock_timestamp() WHERE consumer = $2', extension)
+		USING next_id, consumer;
 	END IF;
 END
 $$;
 
-COMMENT ON PROCEDURE snowflake_process(text, text, timestamptz, interval, boolean, bigint, bigint) IS
+COMMENT ON PROCEDURE snowflake_process IS
 'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, for the consumer of a role whose privileges the caller does not have, and if the position is above the horizon';
 
 /*

@@ -32,17 +32,17 @@
 --
 -- How the horizon works
 --
--- Before its first ID, a transaction takes a shared advisory lock, whose key is a lower bound of its
--- positions.  snowflake_horizon() first reads the next position, and then looks at the locks.  If it
--- finds the lock of a transaction, the horizon is not above its key.  If it does not, the transaction
--- takes its first position after that, so the position is at or above the one that was read; or the
--- lock was released, which PostgreSQL does after the end of a transaction is visible to others.  A
--- prepared transaction keeps its lock.  A savepoint that is rolled back undoes the lock and the local
--- setting that says that the lock is held.
+-- Before its first ID, a transaction takes a shared advisory lock, whose key is a lower bound of
+-- its positions.  snowflake_horizon() first reads the next position, and then looks at the locks.
+-- If it finds the lock of a transaction, the horizon is not above its key.  If it does not, either
+-- the transaction takes its first position after that, and so at or above the one that was read; or
+-- the lock was released, which PostgreSQL does after the end of a transaction is visible to others.
+-- A prepared transaction keeps its lock.  A savepoint that is rolled back undoes the lock, and the
+-- local setting that says that the lock is held.
 --
--- The key has two parts: a constant, 1936617061, and the position in units of 16 ms or somewhat more,
--- modulo 2^32.  A key is compared with the next position as a difference of up to 2^31 units, so a
--- transaction must end within a year.
+-- The key has two parts: a constant, 1936617061, and the position in units of 16 ms or somewhat
+-- more, modulo 2^32.  A key is compared with the next position as a difference of up to 2^31 units,
+-- so a transaction must end within a year.
 --
 -- After a crash or a failover, each sequence is at or above the values that committed transactions
 -- have taken, since their records in WAL are before that of the commit.
@@ -295,8 +295,8 @@ DECLARE
 BEGIN
 	IF current_setting('snowflake_sql.holds_horizon', true) IS DISTINCT FROM 'on' THEN
 		pos := (pg_sequence_last_value(%2$L) + pg_sequence_last_value(%3$L)) >> %13$s & 4294967295;
-		PERFORM pg_advisory_xact_lock_shared(1936617061, (pos - (pos >> 31 << 32))::integer),
-			set_config('snowflake_sql.holds_horizon', 'on', true);
+		PERFORM pg_advisory_xact_lock_shared(1936617061, (pos - (pos >> 31 << 32))::integer);
+		PERFORM set_config('snowflake_sql.holds_horizon', 'on', true);
 	END IF;
 	LOOP
 		base := pg_sequence_last_value(%2$L);
@@ -334,7 +334,7 @@ BEGIN
 	IF pg_is_in_recovery() THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = 'cannot execute snowflake_horizon() during recovery';
-	ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+	ELSIF current_setting('transaction_isolation') !~ '^read' THEN
 		RAISE invalid_transaction_state USING
 			MESSAGE = 'snowflake_horizon() must be called in a READ COMMITTED transaction';
 	END IF;
