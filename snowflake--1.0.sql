@@ -256,16 +256,17 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
  * owner is kept, so that a dump can be restored where the role does not exist.
  *
  * snowflake_process() runs the command of the caller, and so with the search_path of the caller.
- * The objects of the extension have their schema in all statements.
+ * It does nothing else itself, but calls functions that have a search_path of their own.
  */
 
 CREATE TABLE snowflake_positions (
 	consumer text PRIMARY KEY,
-	owner name NOT NULL DEFAULT current_user,
+	owner name NOT NULL,
 	next_id bigint NOT NULL,
 	processed_at timestamptz);
 
-SELECT pg_extension_config_dump('snowflake_positions', '');
+SELECT pg_catalog.pg_extension_config_dump(
+	'snowflake_positions'::pg_catalog.regclass, ''::pg_catalog.text);
 
 GRANT SELECT ON snowflake_positions TO PUBLIC;
 
@@ -276,7 +277,7 @@ CREATE VIEW snowflake_consumers WITH (security_barrier) AS
 	SELECT consumer, owner, next_id, processed_at,
 		CASE WHEN next_id > 0 THEN clock_timestamp() - snowflake_timestamp(next_id) END AS lag
 	FROM snowflake_positions
-	WHERE (SELECT pg_has_role(r.oid, 'USAGE') FROM pg_roles r WHERE r.rolname = owner)
+	WHERE (SELECT pg_has_role(r.oid, 'USAGE'::text) FROM pg_roles r WHERE r.rolname = owner)
 	WITH CHECK OPTION;
 
 COMMENT ON VIEW snowflake_consumers IS
@@ -286,14 +287,15 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_consumers TO PUBLIC;
 
 CREATE FUNCTION snowflake_position(consumer text) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension CONSTANT regnamespace :=
-		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	next_id bigint;
 BEGIN
-	EXECUTE format('SELECT next_id FROM %s.snowflake_positions WHERE consumer = $1',
-		extension) INTO next_id USING consumer;
+	EXECUTE format('SELECT next_id FROM %s.snowflake_positions WHERE consumer = $1', extension)
+	INTO next_id USING consumer;
 	IF next_id IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
 			MESSAGE = format('consumer "%s" does not exist', consumer),
@@ -312,10 +314,11 @@ COMMENT ON FUNCTION snowflake_position(text) IS
  */
 CREATE FUNCTION snowflake_create_consumer(consumer text, next_id bigint) RETURNS bigint
 LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension CONSTANT regnamespace :=
-		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	existing record;
 	position bigint;
 BEGIN
@@ -330,8 +333,9 @@ BEGIN
 			MESSAGE = format('permission denied for consumer "%s"', consumer),
 			DETAIL = format('Its owner is role "%s".', existing.owner);
 	END IF;
-	EXECUTE format('INSERT INTO %s.snowflake_consumers (consumer, next_id) VALUES ($1, $2)
-		ON CONFLICT DO NOTHING RETURNING next_id', extension) INTO position USING consumer, next_id;
+	EXECUTE format('INSERT INTO %s.snowflake_consumers (consumer, owner, next_id)
+		VALUES ($1, current_user, $2) ON CONFLICT DO NOTHING RETURNING next_id', extension)
+	INTO position USING consumer, next_id;
 	RETURN position;
 END
 $$;
@@ -343,25 +347,17 @@ COMMENT ON FUNCTION snowflake_create_consumer(text, bigint) IS
  * The position is locked before the horizon is taken, so that it is not above it.  A new
  * consumer begins at the horizon at most, for the same reason.
  */
-CREATE PROCEDURE snowflake_process(
-	consumer text, command text, start_at timestamptz DEFAULT NULL, at_most interval DEFAULT NULL,
-	wait boolean DEFAULT true,
-	INOUT first_id bigint DEFAULT NULL, INOUT next_id bigint DEFAULT NULL)
+CREATE FUNCTION snowflake_begin_processing(
+	consumer text, start_at timestamptz, at_most interval, wait boolean,
+	OUT first_id bigint, OUT next_id bigint)
 LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	extension CONSTANT regnamespace :=
-		(SELECT extnamespace FROM pg_catalog.pg_extension WHERE extname = 'snowflake');
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	horizon bigint;
 BEGIN
-	IF consumer IS NULL OR command IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = 'arguments "consumer" and "command" must not be null';
-	ELSIF at_most <= '0' THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'argument "at_most" must be greater than zero';
-	END IF;
-	next_id := NULL;
 	LOOP
 		EXECUTE format('SELECT next_id FROM %s.snowflake_consumers WHERE consumer = $1
 			FOR UPDATE %s', extension, CASE WHEN NOT wait THEN 'SKIP LOCKED' END)
@@ -390,11 +386,52 @@ BEGIN
 	EXECUTE format('SELECT least($1,
 		%1$s.snowflake_boundary(%1$s.snowflake_timestamp($2) + $3))', extension)
 	INTO next_id USING horizon, first_id, at_most;
-	IF next_id > first_id THEN
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_begin_processing(text, timestamptz, interval, boolean) IS
+'locks the position of a consumer for snowflake_process(), or creates the consumer, and returns the bounds of the command, or nulls if another session holds the lock and wait is false; raises the errors of snowflake_process(); internal';
+
+CREATE FUNCTION snowflake_end_processing(consumer text, next_id bigint) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+	EXECUTE format('UPDATE %s.snowflake_consumers SET next_id = $1,
+		processed_at = clock_timestamp() WHERE consumer = $2',
+		(SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake'))
+	USING next_id, consumer;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_end_processing(text, bigint) IS
+'stores the position of a consumer for snowflake_process(); internal';
+
+CREATE PROCEDURE snowflake_process(
+	consumer text, command text, start_at timestamptz DEFAULT NULL, at_most interval DEFAULT NULL,
+	wait boolean DEFAULT true,
+	INOUT first_id bigint DEFAULT NULL, INOUT next_id bigint DEFAULT NULL)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+	extension CONSTANT text :=
+		(SELECT extnamespace::pg_catalog.regnamespace::pg_catalog.text
+		FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake'::name);
+BEGIN
+	IF consumer IS NULL OR command IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = 'arguments "consumer" and "command" must not be null';
+	ELSIF at_most OPERATOR(pg_catalog.<=) interval '0' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "at_most" must be greater than zero';
+	END IF;
+	EXECUTE 'SELECT * FROM ' OPERATOR(pg_catalog.||) extension
+		OPERATOR(pg_catalog.||) '.snowflake_begin_processing($1, $2, $3, $4)'
+	INTO first_id, next_id USING consumer, start_at, at_most, wait;
+	IF next_id OPERATOR(pg_catalog.>) first_id THEN
 		EXECUTE command USING first_id, next_id;
-		EXECUTE format('UPDATE %s.snowflake_consumers SET next_id = $1,
-			processed_at = clock_timestamp() WHERE consumer = $2', extension)
-		USING next_id, consumer;
+		EXECUTE 'SELECT ' OPERATOR(pg_catalog.||) extension
+			OPERATOR(pg_catalog.||) '.snowflake_end_processing($1, $2)' USING consumer, next_id;
 	END IF;
 END
 $$;
