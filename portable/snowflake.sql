@@ -30,6 +30,20 @@
 -- so it has no transaction ID.  A process that ends while it holds the lock has set the base, or
 -- has not.
 --
+-- How the horizon works
+--
+-- Before its first ID, a transaction takes a shared advisory lock, whose key is a lower bound of
+-- its positions.  snowflake_horizon() first reads the next position, and then looks at the locks.
+-- If it finds the lock of a transaction, the horizon is not above its key.  If it does not, either
+-- the transaction takes its first position after that, and so at or above the one that was read; or
+-- the lock was released, which PostgreSQL does after the end of a transaction is visible to others.
+-- A prepared transaction keeps its lock.  A savepoint that is rolled back undoes the lock, and the
+-- local setting that says that the lock is held.
+--
+-- The key has two parts: a constant, 1936617061, and the position in units of 16 ms or somewhat
+-- more, modulo 2^32.  A key is compared with the next position as a difference of up to 2^31 units,
+-- so a transaction must end within a year.
+--
 -- After a crash or a failover, each sequence is at or above the values that committed transactions
 -- have taken, since their records in WAL are before that of the commit.
 \set ON_ERROR_STOP on
@@ -279,6 +293,11 @@ DECLARE
 	ahead bigint;
 	now_tick bigint;
 BEGIN
+	IF current_setting('snowflake_sql.holds_horizon', true) IS DISTINCT FROM 'on' THEN
+		pos := (pg_sequence_last_value(%2$L) + pg_sequence_last_value(%3$L)) >> %13$s & 4294967295;
+		PERFORM pg_advisory_xact_lock_shared(1936617061, (pos - (pos >> 31 << 32))::integer);
+		PERFORM set_config('snowflake_sql.holds_horizon', 'on', true);
+	END IF;
 	LOOP
 		base := pg_sequence_last_value(%2$L);
 		pos := base + nextval(%3$L);
@@ -305,15 +324,41 @@ BEGIN
 	END IF;
 	RETURN ((pos >> %4$s) << %9$s) | %10$s | ((pos & %11$s) << %12$s);
 END $$;
+
+CREATE OR REPLACE PROCEDURE snowflake_horizon(INOUT horizon bigint DEFAULT NULL)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	pos bigint;
+	unit bigint;
+BEGIN
+	IF pg_is_in_recovery() THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = 'cannot execute snowflake_horizon() during recovery';
+	ELSIF current_setting('transaction_isolation') !~ '^read' THEN
+		RAISE invalid_transaction_state USING
+			MESSAGE = 'snowflake_horizon() must be called in a READ COMMITTED transaction';
+	END IF;
+	pos := pg_sequence_last_value(%2$L) + pg_sequence_last_value(%3$L) + 1;
+	unit := pos >> %13$s;
+	SELECT least(pos, min(unit - age) << %13$s) INTO pos
+	FROM pg_locks, LATERAL (SELECT unit - objid::bigint & 4294967295 AS age) AS lock
+	WHERE locktype = 'advisory' AND classid = 1936617061 AND objsubid = 2 AND age < 2147483648
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+	horizon := ((pos >> %4$s) << %9$s) | %10$s | ((pos & %11$s) << %12$s);
+END $$;
 $create$, :'schema', :'base', :'count', :sequence_bits, :epoch, :tick,
 	greatest(10000 / :tick, 1)::bigint, :last_tick, :timestamp_shift,
-	:machine_id::bigint << :machine_shift, :last_sequence, :sequence_shift) \gexec
+	:machine_id::bigint << :machine_shift, :last_sequence, :sequence_shift,
+	:sequence_bits + ceil(log(2, greatest(16000.0 / :tick, 1)))::integer) \gexec
 
 REVOKE ALL ON FUNCTION snowflake_move(bigint) FROM PUBLIC;
 COMMENT ON FUNCTION snowflake_move(bigint) IS
 'for snowflake_nextval(): moves the base forward, so that the next position is in this tick or a later one';
 COMMENT ON FUNCTION snowflake_nextval() IS
 'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout';
+
+COMMENT ON PROCEDURE snowflake_horizon(bigint) IS
+'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them; raises object_not_in_prerequisite_state on a standby, and invalid_transaction_state in REPEATABLE READ and SERIALIZABLE transactions; the argument is ignored';
 
 CREATE OR REPLACE FUNCTION snowflake_id() RETURNS bigint LANGUAGE sql RETURN snowflake_nextval();
 COMMENT ON FUNCTION snowflake_id() IS

@@ -57,7 +57,7 @@ SELECT :layout AS layout_of_edition \gset
 	ALTER SEQUENCE snowflake_count OWNED BY NONE;
 	SELECT snowflake_timestamp(snowflake_nextval()) + interval '1 microsecond' AS floor \gset
 	DROP ROUTINE snowflake_move(bigint), snowflake_nextval(), snowflake_id(),
-		snowflake_nextvals(integer), snowflake_server_machine_id();
+		snowflake_horizon(bigint), snowflake_nextvals(integer), snowflake_server_machine_id();
 	DROP SEQUENCE snowflake_base, snowflake_count;
 	DROP TABLE snowflake_server;
 \endif

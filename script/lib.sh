@@ -137,7 +137,8 @@ server=server
 as_owner() {
 	local clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
 		PGHOST="$work/$server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG"
-		${SNOWFLAKE_TEST_SCALE:+SNOWFLAKE_TEST_SCALE="$SNOWFLAKE_TEST_SCALE"} ${SNOWFLAKE_TEST_ROWS:+SNOWFLAKE_TEST_ROWS="$SNOWFLAKE_TEST_ROWS"})
+		${SNOWFLAKE_TEST_SCALE:+SNOWFLAKE_TEST_SCALE="$SNOWFLAKE_TEST_SCALE"} ${SNOWFLAKE_TEST_ROWS:+SNOWFLAKE_TEST_ROWS="$SNOWFLAKE_TEST_ROWS"}
+		${SNOWFLAKE_TEST_SECONDS:+SNOWFLAKE_TEST_SECONDS="$SNOWFLAKE_TEST_SECONDS"})
 
 	if [ "$(id -u)" = 0 ]; then
 		(cd "$work/tree" && runuser -u postgres -- "${clean[@]}" "$@") 9>&-

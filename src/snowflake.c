@@ -388,6 +388,7 @@ _PG_init(void)
 	define_settings();
 	sf_registry_worker_init();
 	sf_shared_init();
+	sf_transactions_init();
 	sf_pushdown_init();
 	sf_discard_init();
 }

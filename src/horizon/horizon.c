@@ -48,12 +48,13 @@
  *
  * Callbacks of other extensions in E3 can commit rows with IDs of this transaction in other
  * sessions and on other servers: Citus sends COMMIT PREPARED to its workers there.  A callback of
- * ours in E3 would run before those that were registered earlier.  So the slot is cleared in E4, in
- * the first phase: a session that has waited for a lock of the transaction finds it cleared.  Such
- * callbacks are called for portals and subtransactions too, and for resource owners that other
- * extensions release; CurrentResourceOwner tells which owner it is.  A transaction that inserts a
- * row executes 0.08 % more instructions than with a callback in E3.  A transaction that fails runs
- * E1 to E4 when its error is reported, not at the ROLLBACK, as the callbacks of memory contexts do.
+ * ours in E3 would run before those of libraries that are preloaded earlier.  So the slot is
+ * cleared in E4, in the first phase: a session that has waited for a lock of the transaction finds
+ * it cleared.  Such callbacks are called for portals and subtransactions too, and for resource
+ * owners that other extensions release; CurrentResourceOwner tells which owner it is.  A
+ * transaction that inserts a row executes 0.08 % more instructions than with a callback in E3.  A
+ * transaction that fails runs E1 to E4 when its error is reported, not at the ROLLBACK, as the
+ * callbacks of memory contexts do.
  *
  * An error in E3 or E4 leads to AbortTransaction, which begins with E1.  If the transaction has
  * committed with a transaction ID, PostgreSQL raises a PANIC there.  In all other cases, an abort

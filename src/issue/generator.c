@@ -125,17 +125,15 @@ end_transaction(ResourceReleasePhase phase, bool commit, bool top_level, void *a
 		end_batch(&held_batches[kind]);
 }
 
-/* The flag is set last, since each registration can fail. */
-static void
-register_callbacks(void)
+/*
+ * PostgreSQL calls the newest callbacks first.  These are registered before any session exists, so
+ * the callbacks of modules that sessions load, which can issue IDs and write rows, have run before.
+ */
+void
+sf_transactions_init(void)
 {
-	static bool registered = false;
-
-	if (registered)
-		return;
 	RegisterXactCallback(prepare_transaction, NULL);
 	RegisterResourceReleaseCallback(end_transaction, NULL);
-	registered = true;
 }
 
 /* The first ID of a batch of type bigint. */
@@ -400,7 +398,6 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	uint32		failed = 0;
 
 	check_may_issue(kind);
-	register_callbacks();
 	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_layout_last_tick(&generator->layout);
 	sf_demand_end_batch(&demand, held->left, now - held->taken_at, held->tick_length);
@@ -484,7 +481,6 @@ sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
 {
 	if (!sf_generator_is_open(&shared->generators[SF_GENERATOR_BIGINT]))
 		(void) sf_await_open(shared, SF_GENERATOR_BIGINT);
-	register_callbacks();
 	return sf_horizon_admit(id, horizon);
 }
 

@@ -54,6 +54,9 @@ extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
  */
 extern bool sf_admit_id(SfShared *shared, int64 id, int64 *horizon);
 
+/* Called when the library is preloaded. */
+extern void sf_transactions_init(void);
+
 /*
  * The machine ID (machine_id.c)
  */

@@ -65,7 +65,7 @@ sub signature
 	my %volatility = (i => 'IMMUTABLE', s => 'STABLE', v => 'VOLATILE');
 	my %parallel = (s => '', r => ' PARALLEL RESTRICTED', u => ' PARALLEL UNSAFE');
 
-	return "CALL $name(" . short($arguments) . ')' if $kind eq 'p';
+	return "CALL $name(" . short($arguments) =~ s/\bIN (?=\w)//gr . ')' if $kind eq 'p';
 	$result = ($result =~ /^SETOF / ? 'SETOF ' : '') . "($out)" if $result =~ /record/ && $out ne '';
 	return "$name($in) → " . short($result) . " $volatility{$volatility}$parallel{$parallel}";
 }
@@ -83,7 +83,7 @@ sub check_functions
 	{
 		for my $block ($sections{$heading} =~ /^```text\n(.*?)^```/gms)
 		{
-			$documented{ s/\s+/ /gr =~ s/ $//r } = $sections{$heading} for grep { /→|^CALL / } split /\n/, $block;
+			$documented{ s/\s+/ /gr =~ s/ $//r } = $sections{$heading} for grep { /→|^CALL / } split /\n(?! )/, $block;
 		}
 	}
 	for (rows("SELECT CASE nspname WHEN 'snowflake_registry' THEN 'snowflake_registry.' ELSE '' END || proname, prokind,

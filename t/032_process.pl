@@ -1,0 +1,109 @@
+# snowflake_process(): each row is processed once, over crashes, by several callers of one consumer; a
+# consumer is in a dump, and refuses to continue where new rows would be below its position; a
+# standby has the position.
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use SnowflakeTest;
+use TestClock;
+
+my $rounds = scaled(4, 2);
+my $server = snowflake_server('main', { init => [ allows_streaming => 1 ] }, 'snowflake.machine_id = 5', 'max_prepared_transactions = 10');
+
+# Transactions of one to three rows, of which some are rolled back or take longer; consumers that wait for
+# each other or do not, in steps of the time in the IDs or up to the horizon.
+$server->safe_psql('postgres', q{
+	CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
+	SELECT snowflake_enable_feed('events');
+	CREATE TABLE processed (id bigint PRIMARY KEY, body text);
+	CREATE PROCEDURE write() LANGUAGE plpgsql AS $$
+	BEGIN
+		LOOP
+			FOR i IN 1 .. 1 + random() * 2 LOOP
+				INSERT INTO events (body) VALUES (random());
+				PERFORM pg_sleep(random() * CASE WHEN random() < 0.02 THEN 0.2 ELSE 0.002 END);
+			END LOOP;
+			IF random() < 0.1 THEN ROLLBACK; ELSE COMMIT; END IF;
+		END LOOP;
+	END $$;
+	CREATE PROCEDURE process(is_patient boolean, at_most interval) LANGUAGE plpgsql AS $$
+	DECLARE
+		first_id bigint;
+		next_id bigint;
+	BEGIN
+		LOOP
+			CALL snowflake_process('all', 'INSERT INTO processed SELECT * FROM events WHERE id >= $1 AND id < $2',
+				now() - interval '1 hour', at_most, is_patient, first_id, next_id);
+			COMMIT;
+			PERFORM pg_sleep(0.001);
+		END LOOP;
+	END $$});
+
+sub count_of { return $server->safe_psql('postgres', "SELECT count(*) FROM $_[0]"); }
+
+for my $round (1 .. $rounds)
+{
+	my $before = count_of('processed');
+	my @running = map { start_issuing($server, $_) } ('CALL write()') x 4,
+	  'CALL process(true, NULL)', 'CALL process(true, NULL)', 'CALL process(false, NULL)', "CALL process(true, '500 ms')";
+
+	ok(wait_until(sub { count_of('processed') > $before + 500 }), "round $round: rows are processed");
+	crash($server);
+	$_->{run}->finish for @running;
+	$server->start;
+}
+$server->safe_psql('postgres', q{CALL snowflake_process('all', 'INSERT INTO processed SELECT * FROM events WHERE id >= $1 AND id < $2')});
+is($server->safe_psql('postgres', 'SELECT count(*) FROM events e FULL JOIN processed p USING (id) WHERE e.body IS DISTINCT FROM p.body'), '0', 'each row is processed once');
+cmp_ok(count_of('processed'), '>', 500 * $rounds, 'there are rows');
+unlike(slurp_file($server->logfile), qr/ERROR:/, 'no call fails');
+
+# A prepared transaction is processed after its commit.
+$server->safe_psql('postgres', q{BEGIN; INSERT INTO events (body) VALUES ('prepared'); PREPARE TRANSACTION 'one'; INSERT INTO events (body) VALUES ('after')});
+my $process = q{CALL snowflake_process('all', 'INSERT INTO processed SELECT * FROM events WHERE id >= $1 AND id < $2')};
+$server->safe_psql('postgres', $process);
+my $late = "SELECT string_agg(body, ',' ORDER BY id) FROM processed WHERE body IN ('prepared', 'after')";
+is($server->safe_psql('postgres', $late), '', 'a prepared transaction holds its rows and later ones back');
+$server->safe_psql('postgres', "COMMIT PREPARED 'one'");
+$server->safe_psql('postgres', $process);
+is($server->safe_psql('postgres', $late), 'prepared,after', 'which are processed later');
+
+# A standby, which has the position when it has replayed it.
+$server->backup('copy');
+my $standby = snowflake_server('standby', { backup => [ $server, 'copy', has_streaming => 1 ] });
+$server->safe_psql('postgres', "INSERT INTO events (body) VALUES ('streamed')");
+$server->safe_psql('postgres', $process);
+$server->wait_for_catchup($standby);
+my $rest = q{SELECT snowflake_position('all'), (SELECT count(*) FROM events WHERE id >= snowflake_position('all'))};
+is($standby->safe_psql('postgres', $rest), $server->safe_psql('postgres', $rest), 'a standby has the position');
+fails_with($standby, $process, '25006', qr/in a read-only transaction/);
+$server->stop;
+$standby->promote;
+$standby->safe_psql('postgres', "INSERT INTO events (body) VALUES ('promoted')");
+$standby->safe_psql('postgres', $process);
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM events e FULL JOIN processed p USING (id) WHERE e.body IS DISTINCT FROM p.body'), '0', 'and continues when it is promoted');
+
+# A dump by an ordinary role, which owns a consumer, and a restore in a server whose clock is an hour behind,
+# and where the role does not exist.
+$standby->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+$standby->safe_psql('postgres', q{CALL snowflake_process('of app', 'SELECT 1')}, extra_params => [ '-U', 'app' ]);
+$standby->safe_psql('postgres', 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO app');
+my $dump = "$scratch/dump.sql";
+$standby->command_ok([ 'pg_dump', '-U', 'app', '-f', $dump, '-d', $standby->connstr('postgres') ], 'an ordinary role dumps the database');
+my $positions = $standby->safe_psql('postgres', 'TABLE snowflake_positions');
+$standby->stop;
+my $clock = TestClock->new;
+$clock->set(-3600);
+my $restored = snowflake_server('restored', { clock => $clock, extension => 0 }, 'snowflake.machine_id = 6');
+$restored->psql('postgres', "\\i $dump");
+is($restored->safe_psql('postgres', 'TABLE snowflake_positions'), $positions, 'the positions are restored');
+fails_with($restored, $process, '55000', qr/the position of consumer "all" is above the horizon/, qr/HINT:  If the database was restored, use snowflake_set_floor\(\)/);
+$restored->safe_psql('postgres', q{SELECT snowflake_set_floor(snowflake_timestamp(max(next_id)) + interval '1 s') FROM snowflake_positions});
+$clock->set(60);
+$restored->safe_psql('postgres', "INSERT INTO events (body) VALUES ('restored')");
+$restored->safe_psql('postgres', $process);
+is($restored->safe_psql('postgres', 'SELECT count(*) FROM events e FULL JOIN processed p USING (id) WHERE e.body IS DISTINCT FROM p.body'), '0', 'with a floor, it continues');
+is($restored->safe_psql('postgres', 'SELECT count(*) FROM snowflake_consumers'), 1, 'the consumer of a role that does not exist can be used by no role');
+$restored->safe_psql('postgres', 'CREATE ROLE app LOGIN');
+is($restored->safe_psql('postgres', 'SELECT consumer FROM snowflake_consumers', extra_params => [ '-U', 'app' ]), 'of app', 'until the role is created');
+$restored->stop;
+
+done_testing();

@@ -1,0 +1,123 @@
+# snowflake_horizon() of portable/snowflake.sql, and the same for a sequence (examples/horizon_for_sequences.sql): a reader up to
+# the horizon misses no row, and reads none twice, whatever order transactions end in, and over
+# crashes.  A reader that goes by the greatest key misses some.
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use SnowflakeTest;
+
+my $rounds = scaled(3, 2);
+my $server = snowflake_server('main', { preload => '', extension => 0 }, 'max_connections = 100', 'max_prepared_transactions = 50');
+my $example = slurp_file("$FindBin::RealBin/../examples/horizon_for_sequences.sql") =~ s/^-- The test.*//msr;
+
+$server->command_ok([ 'psql', '-Xq', '-d', $server->connstr('postgres'), '-v', 'machine_id=7', '-f', "$FindBin::RealBin/../portable/snowflake.sql" ], 'an edition in SQL');
+$server->safe_psql('postgres', "CREATE TABLE numbered (id bigserial PRIMARY KEY, body text); $example");
+$server->safe_psql('postgres', q{
+	CREATE TABLE marked (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
+	ALTER TABLE numbered ALTER id SET DEFAULT held_nextval('numbered_id_seq');
+	CREATE TABLE positions (reader text PRIMARY KEY, next_id bigint);
+	INSERT INTO positions VALUES ('marked', 0), ('numbered', 0), ('greatest', 0);
+	CREATE TABLE seen (reader text, id bigint);
+	CREATE FUNCTION seen(name text, first_id bigint, next bigint) RETURNS void LANGUAGE plpgsql AS $$
+	BEGIN
+		EXECUTE format('INSERT INTO seen SELECT %L, id FROM %I WHERE id >= $1 AND id < $2', name,
+			CASE name WHEN 'numbered' THEN name ELSE 'marked' END) USING first_id, next;
+		UPDATE positions SET next_id = greatest(first_id, next) WHERE reader = name;
+	END $$;
+	CREATE PROCEDURE read() LANGUAGE plpgsql AS $$
+	DECLARE
+		start bigint;
+		horizon bigint;
+	BEGIN
+		start := next_id FROM positions WHERE reader = 'marked' FOR UPDATE;
+		CALL snowflake_horizon(horizon);
+		PERFORM seen('marked', start, horizon);
+		start := next_id FROM positions WHERE reader = 'numbered' FOR UPDATE;
+		CALL sequence_horizon('numbered_id_seq', horizon);
+		PERFORM seen('numbered', start, horizon);
+		start := next_id FROM positions WHERE reader = 'greatest' FOR UPDATE;
+		PERFORM seen('greatest', start, (SELECT max(id) + 1 FROM marked));
+	END $$;
+	CREATE PROCEDURE read_on() LANGUAGE plpgsql AS $$
+	BEGIN
+		LOOP
+			CALL read();
+			COMMIT;
+		END LOOP;
+	END $$});
+
+# Transactions of all kinds.
+my $script = "$scratch/write.sql";
+append_to_file($script, <<'SQL');
+\set way random(1, 6)
+\set pause random(0, 4000)
+BEGIN;
+\if :way = 1
+	SAVEPOINT a;
+	INSERT INTO marked (body) VALUES ('undone');
+	INSERT INTO numbered (body) VALUES ('undone');
+	ROLLBACK TO a;
+\endif
+INSERT INTO marked (body) VALUES ('w');
+INSERT INTO numbered (body) VALUES ('w');
+\sleep :pause us
+INSERT INTO marked (body) SELECT 'w' FROM generate_series(1, 3);
+INSERT INTO numbered (body) SELECT 'w' FROM generate_series(1, 3);
+\if :way = 2
+	ROLLBACK;
+\elif :way = 3
+	PREPARE TRANSACTION 'w:client_id';
+	\sleep :pause us
+	COMMIT PREPARED 'w:client_id';
+\else
+	COMMIT;
+\endif
+SQL
+
+sub count_of { return $server->safe_psql('postgres', "SELECT count(*) FROM seen WHERE reader = '$_[0]'"); }
+
+# Advisory locks of others, which have nothing to do with this.
+my $other = $server->background_psql('postgres');
+$other->query_safe('SELECT pg_advisory_lock(0), pg_advisory_lock(-1), pg_advisory_lock(7, 7), pg_advisory_lock(hashtext($$job$$))');
+for my $round (1 .. $rounds)
+{
+	my $before = count_of('marked');
+	my @running = (
+		IPC::Run::start([ 'pgbench', '-n', '-c', '8', '-T', '600', '-f', $script, $server->connstr('postgres') ], '>', \my $output, '2>&1'),
+		IPC::Run::start([ 'psql', '-Xq', '-d', $server->connstr('postgres'), '-c', 'CALL read_on()' ], '2>', \my $errors));
+
+	ok(wait_until(sub { count_of('marked') > $before + 2000 && count_of('numbered') > 2000 }), "round $round: rows are read");
+	if ($round == $rounds)
+	{
+		$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()});
+	}
+	else
+	{
+		crash($server);
+	}
+	$_->finish for @running;
+	$server->start if $round < $rounds;
+	for my $gid (split /\n/, $server->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
+	{
+		$server->safe_psql('postgres', 'CALL read()');
+		$server->safe_psql('postgres', "COMMIT PREPARED '$gid'");
+	}
+}
+$server->safe_psql('postgres', 'CALL read()');
+for my $table ('marked', 'numbered')
+{
+	is($server->safe_psql('postgres', "SELECT count(*) FILTER (WHERE s.id IS NULL), count(*) - count(DISTINCT t.id), count(*) > 4000
+		FROM $table t LEFT JOIN seen s ON s.reader = '$table' AND s.id = t.id"), '0|0|t', "table $table: no row is missed, and none is read twice");
+}
+cmp_ok($server->safe_psql('postgres', "SELECT (SELECT count(*) FROM marked) - (SELECT count(DISTINCT id) FROM seen WHERE reader = 'greatest')"), '>', 0,
+	'a reader by the greatest ID misses some');
+
+# The refusals.
+for my $call ('CALL snowflake_horizon()', "CALL sequence_horizon('numbered_id_seq')")
+{
+	fails_with($server, "BEGIN ISOLATION LEVEL REPEATABLE READ; $call", '25000', qr/must be called in a READ COMMITTED transaction/);
+}
+$server->safe_psql('postgres', 'CREATE SEQUENCE cached CACHE 2');
+fails_with($server, "SELECT held_nextval('cached')", '55000', qr/sequence public.cached has a cache/);
+$server->stop;
+
+done_testing();
