@@ -157,7 +157,7 @@ replacement(SfPass *pass, const SfComparison *comparison)
 static Expr *
 replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 {
-	SfComparison comparison;
+	SfComparison comparison = {0};
 	List	   *instants;
 	List	   *ranges = NIL;
 	Expr	   *range = NULL;
