@@ -132,14 +132,16 @@ give_to_owner() {
 }
 
 # Run as that user, in the copy, with an environment of its own: a client finds
-# the server that $server names.  The lock of a kept copy is not passed on.
+# the server that $server names, and a test the variables that say how much it does.  The lock of a
+# kept copy is not passed on.
 server=server
 as_owner() {
-	local clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
-		PGHOST="$work/$server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG"
-		${SNOWFLAKE_TEST_SCALE:+SNOWFLAKE_TEST_SCALE="$SNOWFLAKE_TEST_SCALE"} ${SNOWFLAKE_TEST_ROWS:+SNOWFLAKE_TEST_ROWS="$SNOWFLAKE_TEST_ROWS"}
-		${SNOWFLAKE_TEST_SECONDS:+SNOWFLAKE_TEST_SECONDS="$SNOWFLAKE_TEST_SECONDS"})
+	local name clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
+		PGHOST="$work/$server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG")
 
+	for name in SNOWFLAKE_TEST_{SCALE,ROWS,SECONDS,SCHEMAS,SEED} SNOWFLAKE_{QUERIES,SEED}; do
+		[ -z "${!name:-}" ] || clean+=("$name=${!name}")
+	done
 	if [ "$(id -u)" = 0 ]; then
 		(cd "$work/tree" && runuser -u postgres -- "${clean[@]}" "$@") 9>&-
 	else
