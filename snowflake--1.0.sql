@@ -250,124 +250,46 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
 /*
  * Consumers of a feed
  *
- * A consumer is a name for a position: the next ID that it processes.  The table is part of the
- * data of a database, and so in its dumps; pg_dump reads it as the role that runs it, so every role
- * can.  The view lets each role write the consumers that it owns, and no other.  The name of an
- * owner is kept, so that a dump can be restored where the role does not exist.
+ * A consumer is a row of a table of the user's, with its position: the next ID that it processes.
+ * The table's privileges say who can use it.  It is no table of the extension: tools that compare a
+ * schema with their models would find a table that they do not know.
  *
  * snowflake_process() runs the command of the caller, and so with the search_path of the caller.
- * It does nothing else itself, but calls functions that have a search_path of their own.
- */
-
-CREATE TABLE snowflake_positions (
-	consumer text PRIMARY KEY,
-	owner name NOT NULL,
-	next_id bigint NOT NULL,
-	processed_at timestamptz);
-
-SELECT pg_catalog.pg_extension_config_dump(
-	'snowflake_positions'::pg_catalog.regclass, ''::pg_catalog.text);
-
-GRANT SELECT ON snowflake_positions TO PUBLIC;
-
-COMMENT ON TABLE snowflake_positions IS
-'positions of the consumers of snowflake_process(); written through the view snowflake_consumers';
-
-CREATE VIEW snowflake_consumers WITH (security_barrier) AS
-	SELECT consumer, owner, next_id, processed_at,
-		CASE WHEN next_id > 0 THEN clock_timestamp() - snowflake_timestamp(next_id) END AS lag
-	FROM snowflake_positions
-	WHERE (SELECT pg_has_role(r.oid, 'USAGE'::text) FROM pg_roles r WHERE r.rolname = owner)
-	WITH CHECK OPTION;
-
-COMMENT ON VIEW snowflake_consumers IS
-'the consumers of snowflake_process() whose owner the current role is or has the privileges of: name, owner, the next ID that it processes, the time of the last call that processed IDs, and the age of that position; rows can be inserted, updated and deleted';
-
-GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_consumers TO PUBLIC;
-
-CREATE FUNCTION snowflake_position(consumer text) RETURNS bigint
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	extension CONSTANT regnamespace :=
-		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	next_id bigint;
-BEGIN
-	EXECUTE format('SELECT next_id FROM %s.snowflake_positions WHERE consumer = $1', extension)
-	INTO next_id USING consumer;
-	IF next_id IS NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-			MESSAGE = format('consumer "%s" does not exist', consumer),
-			HINT = 'The first call of snowflake_process() creates it.';
-	END IF;
-	RETURN next_id;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_position(text) IS
-'returns the ID up to which a consumer of snowflake_process() has processed rows; raises an error if the consumer does not exist';
-
-/*
- * Returns the position of a new consumer, or null if it exists.  Its owner can have created it
- * while this call waited for the end of that transaction.
- */
-CREATE FUNCTION snowflake_create_consumer(consumer text, next_id bigint) RETURNS bigint
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	extension CONSTANT regnamespace :=
-		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
-	existing record;
-	position bigint;
-BEGIN
-	EXECUTE format('SELECT owner, EXISTS (SELECT FROM %1$s.snowflake_consumers
-			WHERE consumer = $1) AS is_mine
-		FROM %1$s.snowflake_positions WHERE consumer = $1', extension)
-	INTO existing USING consumer;
-	IF existing.is_mine THEN
-		RETURN NULL;
-	ELSIF existing.owner IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-			MESSAGE = format('permission denied for consumer "%s"', consumer),
-			DETAIL = format('Its owner is role "%s".', existing.owner);
-	END IF;
-	EXECUTE format('INSERT INTO %s.snowflake_consumers (consumer, owner, next_id)
-		VALUES ($1, current_user, $2) ON CONFLICT DO NOTHING RETURNING next_id', extension)
-	INTO position USING consumer, next_id;
-	RETURN position;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_create_consumer(text, bigint) IS
-'creates a consumer for snowflake_process() and returns its position, or null if it exists; raises an error if it belongs to another role; internal';
-
-/*
+ * All else that it does itself names pg_catalog.
+ *
  * The position is locked before the horizon is taken, so that it is not above it.  A new
  * consumer begins at the horizon at most, for the same reason.
  */
 CREATE FUNCTION snowflake_begin_processing(
-	consumer text, start_at timestamptz, at_most interval, wait boolean,
+	positions regclass, consumer text, start_at timestamptz, at_most interval, wait boolean,
 	OUT first_id bigint, OUT next_id bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET row_security = off
 AS $$
 DECLARE
 	extension CONSTANT regnamespace :=
 		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	horizon bigint;
+	is_null boolean;
 BEGIN
 	LOOP
-		EXECUTE format('SELECT next_id FROM %s.snowflake_consumers WHERE consumer = $1
-			FOR UPDATE %s', extension, CASE WHEN NOT wait THEN 'SKIP LOCKED' END)
-		INTO first_id USING consumer;
+		EXECUTE format('SELECT next_id FROM %s WHERE consumer = $1 FOR UPDATE %s', positions,
+			CASE WHEN NOT wait THEN 'SKIP LOCKED' END) INTO first_id USING consumer;
 		EXECUTE format('CALL %s.snowflake_horizon()', extension) INTO horizon;
 		EXIT WHEN first_id IS NOT NULL;
-		EXECUTE format('SELECT %1$s.snowflake_create_consumer($1,
-			least(coalesce(%1$s.snowflake_boundary($2), 0), $3))', extension)
-		INTO first_id USING consumer, start_at, horizon;
-		EXIT WHEN first_id IS NOT NULL;
+		EXECUTE format('SELECT next_id IS NULL FROM %s WHERE consumer = $1', positions)
+		INTO is_null USING consumer;
+		IF is_null THEN
+			RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+				MESSAGE = format('the position of consumer "%s" is null', consumer);
+		ELSIF is_null IS NULL THEN
+			EXECUTE format('INSERT INTO %s (consumer, next_id)
+				VALUES ($1, least(coalesce(%s.snowflake_boundary($2), 0), $3))
+				ON CONFLICT (consumer) DO NOTHING RETURNING next_id', positions, extension)
+			INTO first_id USING consumer, start_at, horizon;
+			EXIT WHEN first_id IS NOT NULL;
+		END IF;
 		IF NOT wait THEN RETURN; END IF;
 	END LOOP;
 	IF first_id > horizon THEN
@@ -389,27 +311,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_begin_processing(text, timestamptz, interval, boolean) IS
-'locks the position of a consumer for snowflake_process(), or creates the consumer, and returns the bounds of the command, or nulls if another session holds the lock and wait is false; raises the errors of snowflake_process(); internal';
-
-CREATE FUNCTION snowflake_end_processing(consumer text, next_id bigint) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	EXECUTE format('UPDATE %s.snowflake_consumers SET next_id = $1,
-		processed_at = clock_timestamp() WHERE consumer = $2',
-		(SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake'))
-	USING next_id, consumer;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_end_processing(text, bigint) IS
-'stores the position of a consumer for snowflake_process(); internal';
+COMMENT ON FUNCTION snowflake_begin_processing(regclass, text, timestamptz, interval, boolean) IS
+'locks the position of a consumer for snowflake_process(), or creates it, and returns the bounds of the command, or nulls if another session holds the lock and wait is false; raises the errors of snowflake_process(); internal';
 
 CREATE PROCEDURE snowflake_process(
-	consumer text, command text, start_at timestamptz DEFAULT NULL, at_most interval DEFAULT NULL,
-	wait boolean DEFAULT true,
+	positions regclass, consumer text, command text, start_at timestamptz DEFAULT NULL,
+	at_most interval DEFAULT NULL, wait boolean DEFAULT true,
 	INOUT first_id bigint DEFAULT NULL, INOUT next_id bigint DEFAULT NULL)
 LANGUAGE plpgsql
 AS $$
@@ -418,26 +325,27 @@ DECLARE
 		(SELECT extnamespace::pg_catalog.regnamespace::pg_catalog.text
 		FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake'::name);
 BEGIN
-	IF consumer IS NULL OR command IS NULL THEN
+	IF positions IS NULL OR consumer IS NULL OR command IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = 'arguments "consumer" and "command" must not be null';
+			MESSAGE = 'arguments "positions", "consumer" and "command" must not be null';
 	ELSIF at_most OPERATOR(pg_catalog.<=) interval '0' THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
 			MESSAGE = 'argument "at_most" must be greater than zero';
 	END IF;
 	EXECUTE 'SELECT * FROM ' OPERATOR(pg_catalog.||) extension
-		OPERATOR(pg_catalog.||) '.snowflake_begin_processing($1, $2, $3, $4)'
-	INTO first_id, next_id USING consumer, start_at, at_most, wait;
+		OPERATOR(pg_catalog.||) '.snowflake_begin_processing($1, $2, $3, $4, $5)'
+	INTO first_id, next_id USING positions, consumer, start_at, at_most, wait;
 	IF next_id OPERATOR(pg_catalog.>) first_id THEN
 		EXECUTE command USING first_id, next_id;
-		EXECUTE 'SELECT ' OPERATOR(pg_catalog.||) extension
-			OPERATOR(pg_catalog.||) '.snowflake_end_processing($1, $2)' USING consumer, next_id;
+		EXECUTE 'UPDATE ' OPERATOR(pg_catalog.||) positions::pg_catalog.text
+			OPERATOR(pg_catalog.||) ' SET next_id = $1 WHERE consumer OPERATOR(pg_catalog.=) $2'
+		USING next_id, consumer;
 	END IF;
 END
 $$;
 
 COMMENT ON PROCEDURE snowflake_process IS
-'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, for the consumer of a role whose privileges the caller does not have, and if the position is above the horizon';
+'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon';
 
 /*
  * The type sno

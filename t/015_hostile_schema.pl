@@ -99,10 +99,11 @@ INSERT INTO public.old SELECT FROM pg_catalog.generate_series(1, 10);
 ALTER TABLE public.old ALTER id TYPE bigint;
 SELECT pg_catalog.count(*) FROM evil.snowflake_adopt('public.old', 'id');
 SELECT pg_catalog.count(*) FROM evil.snowflake_enable_feed('public.old');
-CALL evil.snowflake_process('consumer', 'INSERT INTO public.old VALUES ($2)', pg_catalog.now(), NULL, true) \gset
+CREATE TABLE public.consumers (consumer text PRIMARY KEY, next_id bigint);
+CALL evil.snowflake_process('public.consumers', 'consumer', 'INSERT INTO public.old VALUES ($2)', pg_catalog.now(), NULL, true) \gset
 INSERT INTO public.old VALUES (evil.snowflake_nextval());
-CALL evil.snowflake_process('consumer', 'DELETE FROM public.old', at_most => '1 day') \gset
-SELECT evil.snowflake_position('consumer') OPERATOR(pg_catalog.=) :next_id;
+CALL evil.snowflake_process('public.consumers', 'consumer', 'DELETE FROM public.old', at_most => '1 day') \gset
+SELECT next_id OPERATOR(pg_catalog.=) :next_id FROM public.consumers;
 SQL
 
 done_testing();

@@ -10,7 +10,7 @@ use SnowflakeTest;
 my $seconds = $ENV{SNOWFLAKE_TEST_SECONDS} // 0;
 my $page = slurp_file("$FindBin::RealBin/../docs/change-feeds-recovery.md");
 my ($tables) = $page =~ /```sql\n(CREATE TABLE watermarks.*?)```/s;
-my ($process) = $page =~ /```sql\n(CALL snowflake_process\('watermark'.*?)```/s;
+my ($process) = $page =~ /```sql\n(CALL snowflake_process\('consumers', 'watermark'.*?)```/s;
 my ($read) = $page =~ /```sql\nBEGIN;\n(SELECT next_id.*?)COMMIT;\n```/s;
 ok($tables && $process && $read, 'the page has the statements');
 
@@ -38,6 +38,7 @@ for my $id (@ids)
 		CREATE TABLE positions (reader text PRIMARY KEY, next_id bigint NOT NULL);
 		INSERT INTO positions VALUES ('all', 0);
 		CREATE TABLE outbox (id bigint);
+		CREATE TABLE consumers (consumer text PRIMARY KEY, next_id bigint NOT NULL);
 		CREATE PROCEDURE write() LANGUAGE plpgsql AS \$\$
 		BEGIN
 			LOOP
