@@ -62,15 +62,20 @@ $server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'"
 $server->restart;
 $server->safe_psql($_, 'CREATE EXTENSION snowflake') for 'postgres', 'clean';
 
-# The statements of a session of an ordinary role.  psql ends at the first error.
+# The statements of a session of an ordinary role.  psql ends at the first error.  It reads them from a
+# file, since it does not read them at all if the connection is refused.
 sub as_app
 {
 	my ($statements, %source) = @_;
 	my $connection = $server->connstr('postgres') . ' user=app ' . ($source{connection} // '');
 	my ($output, $errors) = ('', '');
 
+	my $file = "$scratch/statements.sql";
+
+	unlink $file;
+	append_to_file($file, $statements);
 	local $ENV{PGOPTIONS} = $source{pgoptions} // '';
-	my $ended = IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $connection, '-f', '-' ], '<', \$statements, '>', \$output, '2>', \$errors);
+	my $ended = IPC::Run::run([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $connection, '-f', $file ], '>', \$output, '2>', \$errors);
 	chomp $output;
 	return ($ended, $output, $errors);
 }

@@ -234,7 +234,7 @@ unlike(errors(), qr/duplicate key/, 'no ID is repeated');
 unlike(slurp_file($server->logfile), qr/duplicate key/, 'nor for a client that was gone');
 
 $server->safe_psql('load', 'SELECT snowflake_nextval()');
-$clock->set($latest - 3600);
+$clock->set($latest - 3500);
 fails_with($server, "\\connect load\nSELECT snowflake_nextval()", '55000', qr/the clock is behind the last Snowflake ID/);
 $clock->set($latest);
 
