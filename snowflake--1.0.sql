@@ -530,7 +530,7 @@ CREATE FUNCTION sno_decode(id sno,
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION sno_decode(sno) IS
-'time, metabyte, partition, sequence number and phase of a sno';
+'time, metabyte, partition, sequence number and line of a sno';
 
 CREATE FUNCTION sno_timestamp(id sno) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
@@ -560,7 +560,7 @@ RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_encode(timestamptz, integer, integer, integer, boolean) IS
-'returns the sno with the given time, which is rounded down to 4 ms, metabyte (0 to 255), partition and sequence number (0 to 65535), and phase; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range';
+'returns the sno with the given time, which is rounded down to 4 ms, metabyte (0 to 255), partition and sequence number (0 to 65535), and line; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range';
 
 CREATE FUNCTION sno_boundary(instant timestamptz) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -595,7 +595,7 @@ CREATE FUNCTION sno_nextval(metabyte integer) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
-'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other phase; raises the errors of snowflake_nextval(), and invalid_parameter_value if the metabyte is out of range';
+'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other line; raises the errors of snowflake_nextval(), and invalid_parameter_value if the metabyte is out of range';
 
 CREATE FUNCTION sno_nextvals(count integer, metabyte integer DEFAULT 0) RETURNS SETOF sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;

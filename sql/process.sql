@@ -1,5 +1,5 @@
--- snowflake_process(): what a consumer gets, who may use it, and what is refused.  Two callers at once
--- are in specs/process.spec; crashes, dumps and standbys in t/032_process.pl.
+-- snowflake_process(): the rows that a consumer gets, the privileges that it needs, and its errors.
+-- specs/process_waits.spec has two callers at once, and t/032_process.pl crashes, dumps and standbys.
 \set SHOW_CONTEXT never
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
 CREATE TABLE consumers (consumer text PRIMARY KEY, next_id bigint NOT NULL);

@@ -1,6 +1,6 @@
-# snowflake_horizon() of portable/snowflake.sql, and the same for a sequence (examples/horizon_for_sequences.sql): a reader up to
-# the horizon misses no row, and reads none twice, whatever order transactions end in, and over
-# crashes.  A reader that goes by the greatest key misses some.
+# snowflake_horizon() of portable/snowflake.sql, and the same for a sequence (examples/horizon_for_sequences.sql).
+# A reader up to the horizon misses no row and reads none twice, while transactions end in any order
+# and the server crashes.  A reader that remembers the greatest ID misses rows.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
