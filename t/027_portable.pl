@@ -214,7 +214,7 @@ my ($latest, $last_id) = (0, 0);
 for my $round (1 .. $rounds)
 {
 	my @sessions = run_lines(16, inserts($rows_per_round / 5000 + 1, 500));
-	my $offset = $latest + (-3600, 3600, 0, -0.5, -3600, 3600, 0.5)[ $round % 7 ];
+	my $offset = $latest + (-3600, 3500, 0, -0.5, -3600, 3500, 0.5)[ $round % 7 ];
 
 	$server->poll_query_until('load', "SELECT count(*) >= $rows_per_round FROM items WHERE id > $last_id");
 	$clock->set($offset);
