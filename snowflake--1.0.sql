@@ -150,11 +150,11 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_boundary(timestamptz, text) IS
 'returns the boundary between Snowflake IDs at an instant, in the given layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity; raises invalid_parameter_value if the text is not a layout';
 
-CREATE FUNCTION snowflake_next_instant(instant timestamptz) RETURNS timestamptz
+CREATE FUNCTION snowflake_later(instant timestamptz, microseconds bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
-COMMENT ON FUNCTION snowflake_next_instant(timestamptz) IS
-'instant one microsecond later, or infinity after the last one; used when conditions on snowflake_timestamp(id) are turned into conditions on id';
+COMMENT ON FUNCTION snowflake_later(timestamptz, bigint) IS
+'instant that is a number of microseconds later, or infinity beyond the last one; earlier for a negative number; used when conditions on snowflake_timestamp(id) are turned into conditions on id';
 
 -- neither STRICT nor with a SET clause: either would keep the planner from inlining it
 CREATE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)

@@ -14,6 +14,7 @@
 #include "nodes/parsenodes.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
+#include "optimizer/prep.h"
 #include "replication/origin.h"
 #include "replication/slot.h"
 #include "storage/lock.h"
@@ -58,6 +59,17 @@ typedef RepOriginId ReplOriginId;
 #if PG_VERSION_NUM < 200000
 #define ssup_datum_uint64_cmp ssup_datum_unsigned_cmp
 #endif
+
+/* The relations in a tree of joins; 16 distinguishes two kinds of joins that could be included. */
+static inline Relids
+sf_relids_in_jointree(Node *node)
+{
+#if PG_VERSION_NUM >= 160000
+	return get_relids_in_jointree(node, false, false);
+#else
+	return get_relids_in_jointree(node, false);
+#endif
+}
 
 /* pg_noreturn, before the declaration of a function that does not return, exists since 18. */
 #ifndef pg_noreturn

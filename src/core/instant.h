@@ -68,11 +68,18 @@ extern void sf_duration_format(int64_t duration, char *buffer);
  */
 extern const char *sf_duration_describe(int64_t duration, char *buffer);
 
-/* The instant a microsecond later.  -infinity and infinity (INT64_MIN, INT64_MAX) stay. */
+/*
+ * The instant that is a number of microseconds later, or earlier if the number is negative.
+ * -infinity and infinity (INT64_MIN, INT64_MAX) stay, and are the results beyond the range.
+ */
 static inline SfInstant
-sf_instant_after(SfInstant instant)
+sf_instant_later(SfInstant instant, int64_t us)
 {
-	return instant == INT64_MIN || instant == INT64_MAX ? instant : instant + 1;
+	if (instant == INT64_MIN || instant == INT64_MAX)
+		return instant;
+	if (us > 0)
+		return instant > INT64_MAX - us ? INT64_MAX : instant + us;
+	return instant < INT64_MIN - us ? INT64_MIN : instant + us;
 }
 
 #endif							/* SF_INSTANT_H */

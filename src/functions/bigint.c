@@ -23,7 +23,7 @@ PG_FUNCTION_INFO_V1(snowflake_machine_id);
 PG_FUNCTION_INFO_V1(snowflake_sequence);
 PG_FUNCTION_INFO_V1(snowflake_encode);
 PG_FUNCTION_INFO_V1(snowflake_boundary);
-PG_FUNCTION_INFO_V1(snowflake_next_instant);
+PG_FUNCTION_INFO_V1(snowflake_later);
 PG_FUNCTION_INFO_V1(snowflake_width);
 PG_FUNCTION_INFO_V1(snowflake_to_base32);
 PG_FUNCTION_INFO_V1(snowflake_from_base32);
@@ -138,15 +138,15 @@ snowflake_boundary(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(sf_layout_boundary(layout, PG_GETARG_TIMESTAMPTZ(0)));
 }
 
-/* The instant after the last value of timestamptz is infinity. */
+/* Instants beyond the range of timestamptz are infinity, or -infinity. */
 Datum
-snowflake_next_instant(PG_FUNCTION_ARGS)
+snowflake_later(PG_FUNCTION_ARGS)
 {
-	TimestampTz next = sf_instant_after(PG_GETARG_TIMESTAMPTZ(0));
+	TimestampTz later = sf_instant_later(PG_GETARG_TIMESTAMPTZ(0), PG_GETARG_INT64(1));
 
-	if (!IS_VALID_TIMESTAMP(next) && !TIMESTAMP_NOT_FINITE(next))
-		TIMESTAMP_NOEND(next);
-	PG_RETURN_TIMESTAMPTZ(next);
+	if (!IS_VALID_TIMESTAMP(later) && !TIMESTAMP_NOT_FINITE(later))
+		later = later < 0 ? DT_NOBEGIN : DT_NOEND;
+	PG_RETURN_TIMESTAMPTZ(later);
 }
 
 Datum

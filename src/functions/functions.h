@@ -14,7 +14,7 @@ extern PGDLLEXPORT Datum snowflake_base32_id(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_decode(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_decode(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum snowflake_boundary(PG_FUNCTION_ARGS);
-extern PGDLLEXPORT Datum snowflake_next_instant(PG_FUNCTION_ARGS);
+extern PGDLLEXPORT Datum snowflake_later(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_timestamp(PG_FUNCTION_ARGS);
 extern PGDLLEXPORT Datum sno_boundary(PG_FUNCTION_ARGS);
 

@@ -166,12 +166,15 @@ without_collation(Node *node)
 bool
 sf_time_call(Node *node, SfCall *call)
 {
-	bool		is_field = IsA(node, FieldSelect);
-	FuncExpr   *function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg :
-										 without_collation(node));
 	const TimeFunction *found;
+	FuncExpr   *function;
+	bool		is_field;
 	bool		is_text;
 
+	node = sf_unrounded(node, &call->bucket);
+	is_field = IsA(node, FieldSelect);
+	function = (FuncExpr *) (is_field ? (Node *) ((FieldSelect *) node)->arg :
+							 without_collation(node));
 	if (!IsA(function, FuncExpr))
 		return false;
 	is_text = !is_field && exprType(node) == TEXTOID;
@@ -184,6 +187,7 @@ sf_time_call(Node *node, SfCall *call)
 	call->function = function->funcid;
 	call->is_sno = found->is_sno;
 	call->is_text = is_text;
+	call->collation = exprCollation(node);
 	call->id = linitial(function->args);
 	call->column = sf_column((Node *) call->id);
 	call->layout_argument = list_length(function->args) > 1 ? lsecond(function->args) : NULL;

@@ -7,7 +7,8 @@
  * function is not leakproof; and as a condition of a join, it is passed to the tables of a UNION
  * ALL unchanged.  A condition on the ID passes through both.  So conditions on columns of such
  * subqueries are replaced before the planner begins.  Every query is searched for them, so the
- * search has to be cheap: it covers range tables only, and not queries in expressions.
+ * search has to be cheap: it covers range tables, and the conditions of queries that have such a
+ * subquery.
  *
  * Citus plans queries in a hook of its own, from the query as it was written, and refuses some
  * whose conditions have STABLE functions of columns.  If Citus is loaded, all conditions are
@@ -49,28 +50,38 @@ is_kept_apart(const RangeTblEntry *entry)
 	return entry->security_barrier || entry->subquery->setOperations != NULL;
 }
 
-/* Whether a query has subqueries that are kept apart in its range table, at any depth. */
+/*
+ * Whether a query has conditions on the time of an ID at a level whose columns can come from a part
+ * that is kept apart.  Such a part is in the range table, at any depth, or in a common table
+ * expression, also of an outer level ("outer").  If there is such a part, *apart becomes true.
+ */
 static bool
-has_part_kept_apart(const Query *query)
+has_early_conditions(Query *query, bool outer, bool *apart)
 {
+	bool		found;
 	ListCell   *cell;
 
-	foreach(cell, query->rtable)
-	{
-		RangeTblEntry *entry = lfirst(cell);
-
-		if (entry->rtekind == RTE_SUBQUERY &&
-			(is_kept_apart(entry) || has_part_kept_apart(entry->subquery)))
-			return true;
-	}
 	foreach(cell, query->cteList)
 	{
 		Query	   *common = (Query *) ((CommonTableExpr *) lfirst(cell))->ctequery;
 
-		if (IsA(common, Query) && has_part_kept_apart(common))
+		if (IsA(common, Query) && has_early_conditions(common, outer, &outer))
 			return true;
 	}
-	return false;
+	found = outer;
+	foreach(cell, query->rtable)
+	{
+		RangeTblEntry *entry = lfirst(cell);
+
+		if (entry->rtekind != RTE_SUBQUERY)
+			continue;
+		found = found || is_kept_apart(entry);
+		if (has_early_conditions(entry->subquery, outer, &found))
+			return true;
+	}
+	*apart = *apart || found;
+	return found && sf_mentions_time(query->hasSubLinks ? (Node *) query :
+									 (Node *) query->jointree);
 }
 
 /* The level that is a number of levels above another one. */
@@ -181,7 +192,7 @@ plan(SF_PLANNER_HOOK_ARGS)
 	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
 
-/* Plan a copy of the query with its conditions replaced, if it has any to be replaced. */
+/* Plan a copy of the query with its conditions replaced. */
 static PlannedStmt *
 plan_rewritten(SF_PLANNER_HOOK_ARGS)
 {
@@ -189,11 +200,8 @@ plan_rewritten(SF_PLANNER_HOOK_ARGS)
 	SfQueryLevel none = {.depends_on_role = &depends_on_role};
 	PlannedStmt *planned;
 
-	if (sf_mentions_time((Node *) query))
-	{
-		query = copyObject(query);
-		rewrite_queries((Node *) query, &none);
-	}
+	query = copyObject(query);
+	rewrite_queries((Node *) query, &none);
 	planned = plan(SF_PLANNER_HOOK_PASS);
 	planned->dependsOnRole = planned->dependsOnRole || depends_on_role;
 	return planned;
@@ -203,7 +211,11 @@ plan_rewritten(SF_PLANNER_HOOK_ARGS)
 static PlannedStmt *
 plan_query(SF_PLANNER_HOOK_ARGS)
 {
-	if (sf_enable_timestamp_pushdown && (citus_is_loaded || has_part_kept_apart(query)))
+	bool		apart = false;
+
+	if (sf_enable_timestamp_pushdown &&
+		(citus_is_loaded ? sf_mentions_time((Node *) query) :
+		 has_early_conditions(query, false, &apart)))
 		return plan_rewritten(SF_PLANNER_HOOK_PASS);
 	return plan(SF_PLANNER_HOOK_PASS);
 }

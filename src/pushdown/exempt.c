@@ -4,37 +4,39 @@
  *
  * Their conditions on the time are left unchanged, because the planner can match them with
  *
- * - an index whose first key column is the time,
+ * - a B-tree in whose order the time is the next key after columns that the query compares by =,
  * - a partial index whose predicate has the time and is implied by the query,
- * - the partition key,
- * - a CHECK constraint with the time, if the planner compares conditions with constraints:
- *   that is so for the children of a parent, and otherwise only if constraint_exclusion is on;
- *   and only if the function is IMMUTABLE.
+ * - the partition key of the table or of one of its partitions.
  *
- * The planner could no longer do so if they were replaced.  Only the relation that the query names
- * is examined, not its partitions and children.
+ * The planner could no longer do so if they were replaced, and such an index serves the query at
+ * least as well as one on the ID.  The indexes are those of the relation that the query names.
+ * CHECK constraints have no effect: one of the table itself is true for all of its rows, and
+ * children of an inheritance parent can have constraints on the ID.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
 #include "access/table.h"
-#include "catalog/pg_proc.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
+#include "partitioning/partdesc.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/typcache.h"
 
+#include "compat.h"
 #include "pushdown/pushdown.h"
 
-/* The call for which a tree of expressions is searched. */
+/* The call for which expressions of a relation are searched. */
 typedef struct Search
 {
 	SfPass	   *pass;
-	AttrNumber	attribute;
+	AttrNumber	attribute;		/* of the relation, which the call is of */
 	const SfCall *call;
 } Search;
 
@@ -44,7 +46,7 @@ is_the_call(Node *node, Search *search)
 {
 	SfCall		other;
 
-	return sf_time_call(node, &other) &&
+	return sf_time_call(node, &other) && other.bucket.function == NULL &&
 		other.function == search->call->function &&
 		other.column->varattno == search->attribute &&
 		equal(other.layout_argument, search->call->layout_argument);
@@ -58,51 +60,119 @@ contains_call(Node *node, void *search)
 	return is_the_call(node, search) || expression_tree_walker(node, contains_call, search);
 }
 
-/* All conditions at the top level of a tree of joins. */
+/* The conditions in a tree of joins that restrict the rows of a relation. */
 static List *
-conditions_of_joins(Node *node, List *conditions)
+conditions_of_joins(Node *node, Index relid)
 {
+	List	   *conditions = NIL;
 	ListCell   *cell;
 
 	if (IsA(node, FromExpr))
 	{
-		conditions = list_concat(conditions, (List *) ((FromExpr *) node)->quals);
+		conditions = list_copy((List *) ((FromExpr *) node)->quals);
 		foreach(cell, ((FromExpr *) node)->fromlist)
-			conditions = conditions_of_joins(lfirst(cell), conditions);
+			conditions = list_concat(conditions, conditions_of_joins(lfirst(cell), relid));
 	}
 	else if (IsA(node, JoinExpr))
 	{
-		conditions = list_concat(conditions, (List *) ((JoinExpr *) node)->quals);
-		conditions = conditions_of_joins(((JoinExpr *) node)->larg, conditions);
-		conditions = conditions_of_joins(((JoinExpr *) node)->rarg, conditions);
+		JoinExpr   *join = (JoinExpr *) node;
+
+		if (join->jointype == JOIN_INNER || join->jointype == JOIN_SEMI ||
+			bms_is_member((int) relid, sf_relids_in_jointree(join->rarg)))
+			conditions = list_copy((List *) join->quals);
+		conditions = list_concat(conditions, conditions_of_joins(join->larg, relid));
+		conditions = list_concat(conditions, conditions_of_joins(join->rarg, relid));
 	}
 	return conditions;
 }
 
-/* Whether the query implies a predicate of an index; not known if the planner has not begun. */
+/* The conditions of the query; not known if the planner has not begun. */
+static List *
+conditions_of_query(SfPass *pass)
+{
+	return pass->root ? conditions_of_joins((Node *) pass->root->parse->jointree,
+											pass->rel->relid) : NIL;
+}
+
+/* Whether the query implies a predicate of an index. */
 static bool
 is_implied(SfPass *pass, List *predicate)
 {
 	if (pass->root == NULL)
 		return false;
 	ChangeVarNodes((Node *) predicate, 1, (int) pass->rel->relid, 0);
-	return predicate_implied_by(predicate,
-								conditions_of_joins((Node *) pass->root->parse->jointree, NIL),
-								false);
+	return predicate_implied_by(predicate, conditions_of_query(pass), false);
+}
+
+/* Whether the arguments of an operator of a family for = include a column of the relation. */
+static bool
+fixes(SfPass *pass, Oid operator, List *arguments, AttrNumber attribute, Oid family)
+{
+	ListCell   *cell;
+
+	if (get_op_opfamily_strategy(operator, family) != BTEqualStrategyNumber)
+		return false;
+	foreach(cell, arguments)
+	{
+		Var		   *column = sf_column(lfirst(cell));
+
+		if (column && column->varno == (int) pass->rel->relid && column->varlevelsup == 0 &&
+			column->varattno == attribute)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the query compares a column by =, also with the elements of an array. */
+static bool
+is_fixed(SfPass *pass, AttrNumber attribute, Oid family)
+{
+	ListCell   *cell;
+
+	foreach(cell, conditions_of_query(pass))
+	{
+		OpExpr	   *operator = lfirst(cell);
+		ScalarArrayOpExpr *any = lfirst(cell);
+
+		if (IsA(operator, OpExpr) &&
+			fixes(pass, operator->opno, operator->args, attribute, family))
+			return true;
+		if (IsA(any, ScalarArrayOpExpr) && any->useOr &&
+			fixes(pass, any->opno, any->args, attribute, family))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the time is a key of a B-tree, and the query fixes those before it. */
+static bool
+has_key(Relation index, Search *search)
+{
+	Oid			type = search->call->is_text ? TEXTOID : TIMESTAMPTZOID;
+	int			i = 0;
+
+	if (index->rd_rel->relam != BTREE_AM_OID)
+		return false;
+	while (index->rd_index->indkey.values[i] != 0)
+	{
+		if (!is_fixed(search->pass, index->rd_index->indkey.values[i], index->rd_opfamily[i]) ||
+			++i == index->rd_index->indnkeyatts)
+			return false;
+	}
+	return is_the_call(linitial(RelationGetIndexExpressions(index)), search) &&
+		index->rd_opfamily[i] == lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf &&
+		index->rd_indcollation[i] == search->call->collation;
 }
 
 static bool
 index_has(Relation index, Search *search)
 {
-	List	   *predicate;
+	List	   *predicate = RelationGetIndexPredicate(index);
+	bool		in_predicate = contains_call((Node *) predicate, search);
 
-	if (!index->rd_index->indisvalid)
+	if (!index->rd_index->indisvalid || (predicate && !is_implied(search->pass, predicate)))
 		return false;
-	if (index->rd_index->indkey.values[0] == 0 &&
-		is_the_call(linitial(RelationGetIndexExpressions(index)), search))
-		return true;
-	predicate = RelationGetIndexPredicate(index);
-	return contains_call((Node *) predicate, search) && is_implied(search->pass, predicate);
+	return in_predicate || has_key(index, search);
 }
 
 static bool
@@ -123,44 +193,46 @@ any_index_has(Relation relation, Search *search)
 	return found;
 }
 
+/*
+ * Whether the partition key of a table or of one of its partitions has the call.  Columns of a
+ * partition can have another order.
+ */
 static bool
-any_constraint_has(Relation relation, Search *search)
+partition_key_has(Relation relation, Search search)
 {
-	TupleConstr *constraints = RelationGetDescr(relation)->constr;
+	char	   *column = get_attname(RelationGetRelid(relation), search.attribute, false);
+	PartitionDesc partitions;
+	bool		found;
 
-	for (int i = 0; constraints && i < constraints->num_check; i++)
-	{
-		if (contains_call(stringToNode(constraints->check[i].ccbin), search))
-			return true;
-	}
-	return false;
-}
-
-static bool
-partition_key_has(Relation relation, Search *search)
-{
-	return relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
-		contains_call((Node *) RelationGetPartitionKey(relation)->partexprs, search);
-}
-
-static bool
-constraints_count(Relation relation, const SfCall *call)
-{
-	if (constraint_exclusion == CONSTRAINT_EXCLUSION_OFF ||
-		(constraint_exclusion == CONSTRAINT_EXCLUSION_PARTITION &&
-		 !relation->rd_rel->relhassubclass))
+	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		return false;
-	return func_volatile(call->function) == PROVOLATILE_IMMUTABLE;
+	found = contains_call((Node *) RelationGetPartitionKey(relation)->partexprs, &search);
+	partitions = RelationGetPartitionDesc(relation, true);
+	for (int i = 0; i < partitions->nparts && !found; i++)
+	{
+		Relation	partition;
+
+		if (partitions->is_leaf[i])
+			continue;
+		partition = table_open(partitions->oids[i], AccessShareLock);
+		search.attribute = get_attnum(partitions->oids[i], column);
+		found = partition_key_has(partition, search);
+		table_close(partition, NoLock);
+	}
+	return found;
 }
 
 bool
 sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call)
 {
 	Search		search = {.pass = pass,.attribute = attribute,.call = call};
-	Relation	relation = table_open(relid, NoLock);
-	bool		exempt = any_index_has(relation, &search) || partition_key_has(relation, &search) ||
-	(constraints_count(relation, call) && any_constraint_has(relation, &search));
+	Relation	relation;
+	bool		exempt;
 
+	if (call->bucket.function)
+		return false;
+	relation = table_open(relid, NoLock);
+	exempt = any_index_has(relation, &search) || partition_key_has(relation, search);
 	table_close(relation, NoLock);
 	return exempt;
 }

@@ -11,9 +11,12 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "parser/parse_coerce.h"
+#include "parser/parsetree.h"
 #include "utils/array.h"
 #include "utils/date.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
@@ -22,10 +25,12 @@
 #include "functions/sno_type.h"
 
 /*
- * Lists of constants that are longer are left to hashing, and so are the lists after a number
- * of constants.  A list becomes an OR of ranges, and the planner compares each OR with all others.
+ * The longest list of constants that becomes an OR of ranges.  The planner compares an OR with each
+ * partition or child of a table, and with all others, so there are limits for such tables and for
+ * all lists of a pass.
  */
 #define MAX_INSTANTS 100
+#define MAX_INSTANTS_OF_PARENT 10
 #define MAX_INSTANTS_OF_PASS 1000
 
 /* Whether the conditions on the time of a column are rewritten. */
@@ -35,12 +40,13 @@ typedef struct SfDecision
 	bool		applies;
 } SfDecision;
 
-/* Whether two calls return the same time of a row: same function, column and layout. */
+/* Whether the decision for two calls is the same: same function, column and layout. */
 static bool
 same_call(const SfCall *a, const SfCall *b)
 {
-	return a->function == b->function && a->column->varno == b->column->varno &&
-		a->column->varattno == b->column->varattno &&
+	return a->function == b->function && a->collation == b->collation &&
+		(a->bucket.function == NULL) == (b->bucket.function == NULL) &&
+		a->column->varno == b->column->varno && a->column->varattno == b->column->varattno &&
 		a->column->varlevelsup == b->column->varlevelsup &&
 		equal(a->layout_argument, b->layout_argument);
 }
@@ -126,18 +132,6 @@ sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
 		(bms_is_empty(relations) && !contain_subplans(other));
 }
 
-/* The call, on either side of an operator.  Returns the side, or -1. */
-static int
-side_of_call(SfPass *pass, List *sides, SfCall *call)
-{
-	for (int side = 0; side < 2; side++)
-	{
-		if (sf_match_call(pass, list_nth(sides, side), call))
-			return side;
-	}
-	return -1;
-}
-
 /*
  * Which comparison of timestamptz, or of it and another type, an operator is; 0 if it is another
  * operator.
@@ -151,15 +145,103 @@ strategy_of(Oid operator)
 }
 
 bool
+sf_set_instant(SfComparison *comparison, Node *instant)
+{
+	const SfBucket *bucket = &comparison->call.bucket;
+
+	comparison->instant = as_timestamptz(instant);
+	if (comparison->instant == NULL)
+		return false;
+	if (IsA(comparison->instant, Const))
+		comparison->is_exact =
+			sf_bucket_begins(bucket,
+							 DatumGetTimestampTz(((Const *) comparison->instant)->constvalue),
+							 &comparison->width);
+	else
+		comparison->is_exact = bucket->function == NULL;
+	if (!comparison->is_exact || bucket->function == NULL)
+		comparison->width = bucket->width;
+	return true;
+}
+
+/* The table of a call, if the planner has begun and the call is of a table of its query. */
+static RangeTblEntry *
+table_of(SfPass *pass, const SfCall *call)
+{
+	RangeTblEntry *entry;
+
+	if (pass->root == NULL || call->column->varlevelsup > 0)
+		return NULL;
+	entry = planner_rt_fetch(call->column->varno, pass->root);
+	return entry->rtekind == RTE_RELATION ? entry : NULL;
+}
+
+/* The planner's state of the table of a call; NULL if it has not read the table yet. */
+static RelOptInfo *
+relation_of(const SfPass *pass, const SfCall *call)
+{
+	int			relid = call->column->varno;
+
+	return relid == (int) pass->rel->relid ? pass->rel : pass->root->simple_rel_array[relid];
+}
+
+/* The rows of a table.  Those of a parent are not known yet. */
+static double
+rows_of(SfPass *pass, const SfCall *call)
+{
+	return table_of(pass, call)->inh ? get_float8_infinity() : relation_of(pass, call)->tuples;
+}
+
+/* Whether conditions on the time of a table, which need not be that of the pass, are rewritten. */
+static bool
+applies_to_table(const SfPass *pass, SfCall *call)
+{
+	SfPass		of_table = *pass;
+
+	of_table.rel = relation_of(pass, call);
+	return of_table.applies(&of_table, call);
+}
+
+/*
+ * The side whose ID is compared with a bound; -1 if there is none.
+ *
+ * If both sides are times of tables, a nested loop can search the index of either table, but only
+ * if its ID has the bound.  It is the one that has more rows.  This is decided when the planner has
+ * read both tables, in the pass of the later one.
+ */
+static int
+side_of_call(SfPass *pass, List *sides, SfCall calls[2])
+{
+	int			side;
+
+	if (sf_time_call(linitial(sides), &calls[0]) && sf_time_call(lsecond(sides), &calls[1]) &&
+		calls[0].column->varno != calls[1].column->varno &&
+		table_of(pass, &calls[0]) && table_of(pass, &calls[1]))
+	{
+		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]))
+			return -1;
+		side = rows_of(pass, &calls[1]) > rows_of(pass, &calls[0]) ? 1 : 0;
+		return applies_to_table(pass, &calls[side]) ? side : -1;
+	}
+	for (side = 0; side < 2; side++)
+	{
+		if (sf_match_call(pass, list_nth(sides, side), &calls[side]))
+			return side;
+	}
+	return -1;
+}
+
+bool
 sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 {
+	SfCall		calls[2];
 	Node	   *other;
 	int			strategy;
 	int			side;
 
 	if (list_length(operator->args) != 2)
 		return false;
-	side = side_of_call(pass, operator->args, &comparison->call);
+	side = side_of_call(pass, operator->args, calls);
 	strategy = side < 0 ? 0 : strategy_of(operator->opno);
 	if (strategy == 0)
 		return false;
@@ -167,15 +249,15 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
 	other = list_nth(operator->args, 1 - side);
 	if (IsA(other, Const) && ((Const *) other)->constisnull)
 		return false;
+	comparison->call = calls[side];
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	comparison->id_type = exprType((Node *) comparison->call.id);
-	comparison->instant = as_timestamptz(other);
-	return comparison->instant && sf_is_worth_replacing(pass, comparison, other);
+	return sf_set_instant(comparison, other) && sf_is_worth_replacing(pass, comparison, other);
 }
 
-/* The elements of an array of timestamptz as constants; NIL if one is null. */
+/* The elements of a constant array of timestamptz; NIL if one is null. */
 static List *
-constants_of(Const *array)
+elements_of(const Const *array)
 {
 	List	   *result = NIL;
 	Datum	   *values;
@@ -185,8 +267,6 @@ constants_of(Const *array)
 	deconstruct_array(DatumGetArrayTypeP(array->constvalue), TIMESTAMPTZOID,
 					  sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
 					  &values, &nulls, &count);
-	if (count > MAX_INSTANTS)
-		return NIL;
 	for (int i = 0; i < count; i++)
 	{
 		if (nulls[i])
@@ -198,17 +278,37 @@ constants_of(Const *array)
 }
 
 /*
- * The elements of an array of timestamptz if it is a constant, which the planner has folded if it
- * has begun; otherwise NIL.
+ * The elements of an array of timestamptz if they are constants, and none is null; otherwise NIL.
+ * The planner makes a constant of an array of constants; before it begins, nothing is evaluated,
+ * since that could raise an error.
  */
 static List *
 instants_of(Node *array)
 {
+	ListCell   *cell;
+
 	if (exprType(array) != TIMESTAMPTZARRAYOID)
 		return NIL;
-	array = eval_const_expressions(NULL, array);
-	return IsA(array, Const) && !((Const *) array)->constisnull ?
-		constants_of((Const *) array) : NIL;
+	if (IsA(array, Const))
+		return ((Const *) array)->constisnull ? NIL : elements_of((Const *) array);
+	if (!IsA(array, ArrayExpr) || ((ArrayExpr *) array)->multidims)
+		return NIL;
+	foreach(cell, ((ArrayExpr *) array)->elements)
+	{
+		if (!IsA(lfirst(cell), Const) || ((Const *) lfirst(cell))->constisnull)
+			return NIL;
+	}
+	return list_copy(((ArrayExpr *) array)->elements);
+}
+
+/* The order of instants. */
+static int
+compare_instants(const ListCell *a, const ListCell *b)
+{
+	TimestampTz x = DatumGetTimestampTz(((Const *) lfirst(a))->constvalue);
+	TimestampTz y = DatumGetTimestampTz(((Const *) lfirst(b))->constvalue);
+
+	return x < y ? -1 : x > y;
 }
 
 bool
@@ -220,9 +320,20 @@ sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, Lis
 	comparison->strategy = BTEqualStrategyNumber;
 	comparison->id_type = exprType((Node *) comparison->call.id);
 	*instants = instants_of(lsecond(any->args));
-	if (*instants == NIL || pass->instants + list_length(*instants) > MAX_INSTANTS_OF_PASS)
+	list_sort(*instants, compare_instants);
+	return *instants != NIL;
+}
+
+bool
+sf_are_few(SfPass *pass, const List *instants)
+{
+	bool		single = pass->rel && pass->rel->reloptkind == RELOPT_BASEREL &&
+	!planner_rt_fetch(pass->rel->relid, pass->root)->inh;
+
+	if (list_length(instants) > (single ? MAX_INSTANTS : MAX_INSTANTS_OF_PARENT) ||
+		pass->instants + list_length(instants) > MAX_INSTANTS_OF_PASS)
 		return false;
-	pass->instants += list_length(*instants);
+	pass->instants += list_length(instants);
 	return true;
 }
 
@@ -264,7 +375,7 @@ sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call)
 	Node	   *id;
 
 	if (list_length(row->largs) != 2 || !sf_match_call(pass, linitial(row->largs), call) ||
-		!equal(lsecond(row->largs), call->id))
+		call->bucket.function != NULL || !equal(lsecond(row->largs), call->id))
 		return false;
 	instant = linitial(row->rargs);
 	id = lsecond(row->rargs);

@@ -135,6 +135,7 @@ rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 
 	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
 	{
+		pass.adds_only = true;
 		add_conditions_of_union(&pass);
 		return;
 	}

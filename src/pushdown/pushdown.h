@@ -17,19 +17,47 @@
 extern void sf_pushdown_init(void);
 
 /*
+ * bucket.c
+ */
+
+/* How a call rounds an instant down to the beginning of a bucket. */
+typedef struct SfBucket
+{
+	FuncExpr   *function;		/* NULL if the instant is not rounded */
+	int64		width;			/* of the widest bucket, in us; 1 if the
+								 * instant is not rounded */
+	int64		slack;			/* by which the ends of a bucket can be off */
+	bool		is_monotonic;	/* buckets have the order of the instants */
+} SfBucket;
+
+/*
+ * The expression that a call rounds, and how; the node itself if it is no such call, or one whose
+ * width is not known.
+ */
+extern Node *sf_unrounded(Node *node, SfBucket *bucket);
+
+/*
+ * Whether a bucket surely begins at an instant, so that conditions on the rounded instant are
+ * equivalent to those on the instant itself.  If so, *width is the bucket's width.
+ */
+extern bool sf_bucket_begins(const SfBucket *bucket, TimestampTz instant, int64 *width);
+
+/*
  * call.c
  */
 
 /*
  * A call that returns the time of an ID, which is a column.  The layout is the same for all
  * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
- * is.  Or a call that returns the ID in base 32 (text.c).
+ * is.  The time can be rounded to a bucket.  Or a call that returns the ID in base 32 (text.c).
  */
 typedef struct SfCall
 {
 	Oid			function;
 	bool		is_sno;
 	bool		is_text;		/* the call returns the ID as text */
+	Oid			collation;		/* of the text */
+	SfBucket	bucket;
 	Expr	   *id;				/* the column, relabelled if its type is a
 								 * domain */
 	Var		   *column;			/* the column without the relabelling */
@@ -39,9 +67,9 @@ typedef struct SfCall
 
 /*
  * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), created_at of
- * snowflake_decode(id) or sno_decode(id), or snowflake_to_base32(id) in any collation, for an id
- * that is a column and a layout that is known.  If so, *call is filled.  All replacements begin
- * here, and rely on what is said at SfCall.
+ * snowflake_decode(id) or sno_decode(id), one of these rounded to a bucket, or
+ * snowflake_to_base32(id) in any collation, for an id that is a column and a layout that is known.
+ * If so, *call is filled.  All replacements begin here, and rely on what is said at SfCall.
  */
 extern bool sf_time_call(Node *node, SfCall *call);
 
@@ -95,6 +123,7 @@ typedef struct SfPass
 	/* The innermost query, if the planner has not begun (early.c). */
 	const struct SfQueryLevel *level;
 	bool		inlines_between;	/* calls of snowflake_between() */
+	bool		adds_only;		/* conditions to others, which remain */
 	/* In AND and OR a condition may become null instead of false. */
 	bool		in_expression;	/* of another kind */
 	/* Becomes true if another user might get another result. */
@@ -110,6 +139,10 @@ typedef struct SfComparison
 	Oid			id_type;		/* bigint or sno */
 	StrategyNumber strategy;	/* with the call on the left side */
 	Node	   *instant;		/* a timestamptz; not a constant null */
+	/* Whether the comparison is equivalent to one of the ID. */
+	bool		is_exact;
+	int64		width;			/* in us, of the bucket that begins at the
+								 * instant; or of the widest bucket */
 } SfComparison;
 
 /* Whether an expression is the time of an ID whose conditions the pass rewrites. */
@@ -127,12 +160,18 @@ extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *co
  */
 extern bool sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other);
 
+/* Set the instant of a comparison; false if it cannot be compared as a timestamptz. */
+extern bool sf_set_instant(SfComparison *comparison, Node *instant);
+
 /*
  * Whether x = ANY(array) compares the time of an ID with constants.  If so, *comparison is
- * filled for =, and *instants has the constants.
+ * filled for =, but for its instant, and *instants has the constants in ascending order.
  */
 extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison,
 						 List **instants);
+
+/* Whether a list of instants becomes one range for each; otherwise, one range for all. */
+extern bool sf_are_few(SfPass *pass, const List *instants);
 
 /*
  * Whether (time of an ID, ID) is compared with two constants of which the second is an ID whose

@@ -102,76 +102,137 @@ bound_call(SfPass *pass, const SfComparison *comparison, Node *instant)
 								 COERCE_EXPLICIT_CALL);
 }
 
-/*
- * A comparison of the ID with the bound of the instant, or of the instant after it.
- * NULL if a function for it is missing or the user may not call it.
- */
-static Expr *
-compare_with_bound(SfPass *pass, const SfComparison *comparison,
-				   StrategyNumber strategy, bool after)
+/* The instant of a comparison or one later by us; NULL as above. */
+static Node *
+instant_of(SfPass *pass, const SfComparison *comparison, int64 us)
 {
-	Node	   *instant = comparison->instant;
-	Oid			type = TIMESTAMPTZOID;
+	Oid			types[2] = {TIMESTAMPTZOID, INT8OID};
+	Node	   *instant = copyObject(comparison->instant);
+	Node	   *difference;
 	Oid			function;
-	Expr	   *bound;
 
+	if (us == 0)
+		return instant;
 	if (IsA(instant, Const))
 	{
-		TimestampTz value = DatumGetTimestampTz(((Const *) instant)->constvalue);
+		Const	   *constant = (Const *) instant;
+		TimestampTz value = DatumGetTimestampTz(constant->constvalue);
 
-		return compare_with_constant(comparison, strategy, after ? sf_instant_after(value) : value);
+		constant->constvalue = TimestampTzGetDatum(sf_instant_later(value, us));
+		return instant;
 	}
-	if (after)
-	{
-		function = sf_sibling(comparison->call.function, "snowflake_next_instant",
-							  snowflake_next_instant, 1, &type, pass->depends_on_role);
-		if (!OidIsValid(function))
-			return NULL;
-		instant = (Node *) makeFuncExpr(function, TIMESTAMPTZOID, list_make1(instant),
-										InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-	}
-	bound = bound_call(pass, comparison, copyObject(instant));
+	function = sf_sibling(comparison->call.function, "snowflake_later", snowflake_later, 2, types,
+						  pass->depends_on_role);
+	if (!OidIsValid(function))
+		return NULL;
+	difference = (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(us),
+									false, FLOAT8PASSBYVAL);
+	return (Node *) makeFuncExpr(function, TIMESTAMPTZOID, list_make2(instant, difference),
+								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+/*
+ * The comparison of the ID with the bound of an instant that is later by us, from below or from
+ * above; NULL as above.
+ */
+static Expr *
+compare_with_bound(SfPass *pass, const SfComparison *comparison, bool above, int64 us)
+{
+	StrategyNumber strategy = above ? BTLessStrategyNumber : BTGreaterEqualStrategyNumber;
+	Node	   *instant = instant_of(pass, comparison, us);
+	Expr	   *bound;
+
+	if (instant && IsA(instant, Const))
+		return compare_with_constant(comparison, strategy,
+									 DatumGetTimestampTz(((Const *) instant)->constvalue));
+	bound = instant ? bound_call(pass, comparison, instant) : NULL;
 	return bound ? sf_compare_id(comparison, strategy, bound) : NULL;
 }
 
-/* The replacement of a comparison; NULL if the comparison is left unchanged. */
+/* The bound of a comparison from below, or from above (bucket.c); NULL as above. */
 static Expr *
-replacement(SfPass *pass, const SfComparison *comparison)
+bound_of(SfPass *pass, const SfComparison *comparison, bool above)
 {
-	bool		is_equal = comparison->strategy == BTEqualStrategyNumber;
-	Expr	   *from = NULL;
-	Expr	   *to = NULL;
+	int64		slack = comparison->is_exact ? 0 : comparison->call.bucket.slack;
+	bool		after = !comparison->is_exact ? above : above ?
+	comparison->strategy != BTLessStrategyNumber : comparison->strategy == BTGreaterStrategyNumber;
 
-	if (comparison->strategy >= BTEqualStrategyNumber)
-		from = compare_with_bound(pass, comparison, BTGreaterEqualStrategyNumber,
-								  comparison->strategy == BTGreaterStrategyNumber);
-	if (comparison->strategy <= BTEqualStrategyNumber)
-		to = compare_with_bound(pass, comparison, BTLessStrategyNumber,
-								comparison->strategy != BTLessStrategyNumber);
-	if (is_equal)
-		return from && to ? make_andclause(list_make2(from, to)) : NULL;
-	return from ? from : to;
+	return compare_with_bound(pass, comparison, above,
+							  (after ? comparison->width : 0) + (above ? slack : -slack));
 }
 
-/* The replacement of x = ANY(array): one range for each constant. */
+/* The bounds of a comparison; NIL if a function for them is missing. */
+static List *
+bounds_of(SfPass *pass, const SfComparison *comparison)
+{
+	List	   *bounds = NIL;
+
+	if (comparison->strategy >= BTEqualStrategyNumber)
+		bounds = lappend(bounds, bound_of(pass, comparison, false));
+	if (comparison->strategy <= BTEqualStrategyNumber)
+		bounds = lappend(bounds, bound_of(pass, comparison, true));
+	return list_member_ptr(bounds, NULL) ? NIL : bounds;
+}
+
+/*
+ * The replacement of a condition by bounds; NULL if there are none.  If the bounds are not
+ * equivalent to the condition, it remains beside them.  It can be null where they are false, so
+ * this is not done within expressions.
+ */
+static Expr *
+with_condition(SfPass *pass, List *bounds, bool is_exact, Node *condition)
+{
+	if (bounds == NIL || (!is_exact && pass->in_expression))
+		return NULL;
+	if (!is_exact && !pass->adds_only)
+		bounds = lappend(bounds, copyObject(condition));
+	return make_ands_explicit(bounds);
+}
+
+static Expr *
+replace_comparison(SfPass *pass, OpExpr *operator)
+{
+	SfComparison comparison;
+
+	if (!sf_match_comparison(pass, operator, &comparison))
+		return NULL;
+	return with_condition(pass, bounds_of(pass, &comparison), comparison.is_exact,
+						  (Node *) operator);
+}
+
+/*
+ * The replacement of x = ANY(array): one range for each constant.  Of many constants, the range
+ * from the first to the last one, beside the condition.
+ */
 static Expr *
 replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 {
-	SfComparison comparison = {0};
+	SfComparison comparison;
 	List	   *instants;
+	List	   *first = NIL;
+	List	   *bounds = NIL;
 	List	   *ranges = NIL;
-	Expr	   *range = NULL;
+	bool		are_exact = true;
 	ListCell   *cell;
 
 	if (!sf_match_any(pass, any, &comparison, &instants))
 		return NULL;
 	foreach(cell, instants)
 	{
-		comparison.instant = lfirst(cell);
-		range = replacement(pass, &comparison);
-		ranges = lappend(ranges, range);
+		sf_set_instant(&comparison, lfirst(cell));
+		bounds = bounds_of(pass, &comparison);
+		if (bounds == NIL)
+			return NULL;
+		first = first ? first : bounds;
+		ranges = lappend(ranges, make_andclause(bounds));
+		are_exact = are_exact && comparison.is_exact;
 	}
-	return list_length(ranges) == 1 ? range : make_orclause(ranges);
+	if (!sf_are_few(pass, instants))
+		return with_condition(pass, list_make2(linitial(first), lsecond(bounds)), false,
+							  (Node *) any);
+	if (list_length(ranges) > 1)
+		bounds = list_make1(make_orclause(ranges));
+	return with_condition(pass, bounds, are_exact, (Node *) any);
 }
 
 /* The replacement of IS NULL and IS NOT NULL: only a null ID has no time. */
@@ -181,7 +242,8 @@ replace_null_test(SfPass *pass, NullTest *test)
 	SfCall		call;
 	NullTest   *result;
 
-	if (test->argisrow || !sf_match_call(pass, (Node *) test->arg, &call))
+	if (test->argisrow || !sf_match_call(pass, (Node *) test->arg, &call) ||
+		!call.bucket.is_monotonic)
 		return NULL;
 	result = makeNode(NullTest);
 	result->arg = copyObject(call.id);
@@ -262,7 +324,6 @@ static Node *
 replace(Node *node, void *context)
 {
 	SfPass	   *pass = context;
-	SfComparison comparison;
 	Expr	   *replaced = NULL;
 	bool		in_expression = pass->in_expression;
 
@@ -271,9 +332,8 @@ replace(Node *node, void *context)
 	switch (nodeTag(node))
 	{
 		case T_OpExpr:
-			if (sf_match_comparison(pass, (OpExpr *) node, &comparison))
-				replaced = replacement(pass, &comparison);
-			else
+			replaced = replace_comparison(pass, (OpExpr *) node);
+			if (replaced == NULL)
 				replaced = sf_replace_text(pass, (OpExpr *) node);
 			break;
 		case T_ScalarArrayOpExpr:

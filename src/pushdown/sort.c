@@ -15,7 +15,8 @@
  * in queries in which equal times affect more than the order: with DISTINCT, GROUP BY, aggregates,
  * window functions, or WITH TIES.
  *
- * The text of an ID in base 32 is replaced as its time is, if its collation compares bytes.
+ * The time can be rounded in a way that keeps its order (bucket.c).  The text of an ID in base 32
+ * is replaced as its time is, if its collation compares bytes.
  *
  * min() and max() of the time are handled here as well.  The planner tries them as subqueries with
  * ORDER BY and LIMIT 1.
@@ -58,7 +59,7 @@ sorts_by_time(SfPass *pass, SortGroupClause *key, List *targets, SfCall *call,
 {
 	Node	   *expression = (Node *) get_sortgroupclause_tle(key, targets)->expr;
 
-	return sf_match_call(pass, expression, call) &&
+	return sf_match_call(pass, expression, call) && call->bucket.is_monotonic &&
 		has_default_order(key, exprType(expression), descending) &&
 		(!call->is_text || sf_compares_bytes(exprCollation(expression)));
 }

@@ -89,8 +89,9 @@ replace_equal(SfPass *pass, const SfComparison *comparison, Node *text, Oid coll
 	if (pass->in_expression || !sf_is_worth_replacing(pass, comparison, text))
 		return NULL;
 	id = id_of_text(pass, &comparison->call, copyObject((Expr *) text), collation);
-	return id ? sf_compare_id(comparison, BTEqualStrategyNumber,
-							  (Expr *) eval_const_expressions(NULL, (Node *) id)) : NULL;
+	if (id && IsA(text, Const))
+		id = (Expr *) eval_const_expressions(NULL, (Node *) id);
+	return id ? sf_compare_id(comparison, BTEqualStrategyNumber, id) : NULL;
 }
 
 /*
@@ -201,8 +202,8 @@ sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
 	result->opno = lookup_type_cache(INT8OID, TYPECACHE_EQ_OPR)->eq_opr;
 	set_sa_opfuncid(result);
 	result->useOr = true;
-	result->args = list_make2(copyObject(comparison.call.id),
-							  eval_const_expressions(NULL, (Node *) ids));
+	result->args = list_make2(copyObject(comparison.call.id), IsA(array, Const) ?
+							  eval_const_expressions(NULL, (Node *) ids) : (Node *) ids);
 	result->location = any->location;
 	return (Expr *) result;
 }

@@ -69,6 +69,21 @@ CREATE TABLE timely_2 PARTITION OF timely FOR VALUES FROM ('2026-03-15 00:00+00'
 CREATE INDEX ON timely (id);
 INSERT INTO timely SELECT id, n, item FROM plain;
 
+-- the time behind another column, in an index and in partition keys; a constraint beside partitions by the ID
+CREATE TABLE ranked (LIKE plain INCLUDING ALL);
+CREATE INDEX ON ranked (item, snowflake_timestamp(id, 'twitter'), n);
+INSERT INTO ranked SELECT id, n, item FROM plain;
+CREATE TABLE nested (id bigint CHECK (snowflake_timestamp(id, 'twitter') >= '2020-01-01 00:00+00'), n integer, item text) PARTITION BY RANGE (n);
+CREATE TABLE nested_1 PARTITION OF nested FOR VALUES FROM (MINVALUE) TO (60) PARTITION BY RANGE (snowflake_timestamp(id, 'twitter'));
+CREATE TABLE nested_1_1 PARTITION OF nested_1 FOR VALUES FROM (MINVALUE) TO ('2026-03-15 00:00+00');
+CREATE TABLE nested_1_2 PARTITION OF nested_1 DEFAULT;
+CREATE TABLE nested_2 PARTITION OF nested DEFAULT PARTITION BY RANGE (id);
+CREATE TABLE nested_2_1 PARTITION OF nested_2 FOR VALUES FROM (MINVALUE) TO (2031158371196108800);
+CREATE TABLE nested_2_2 PARTITION OF nested_2 DEFAULT;
+CREATE INDEX ON nested (id);
+CREATE INDEX ON nested_2_2 (snowflake_timestamp(id, 'twitter'));
+INSERT INTO nested SELECT id, n, item FROM plain;
+
 -- inheritance
 CREATE TABLE parent (id bigint, n integer, item text);
 CREATE TABLE child_1 (CHECK (id < 2031158371196108800)) INHERITS (parent);
@@ -127,7 +142,7 @@ INSERT INTO days SELECT 100 + n, snowflake_timestamp(id) FROM plain WHERE n % 40
 -- a view with the key and one without it, for each table
 SELECT format('CREATE VIEW v_%1$s AS SELECT id, %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END),
        format('CREATE VIEW k_%1$s AS SELECT %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END)
-FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,hashed,timely,parent,secret,far,ids}'::text[]) name \gexec
+FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,hashed,timely,ranked,nested,parent,secret,far,ids}'::text[]) name \gexec
 
 -- views whose keys are texts, for each table
 SELECT format('CREATE VIEW t_%1$s AS SELECT snowflake_to_base32(id)%2$s AS key, snowflake_timestamp(id) AS created_at, n, item FROM %1$s', name, suffix)

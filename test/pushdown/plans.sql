@@ -1,0 +1,105 @@
+-- Tables of 20,000 rows for the queries of test/pushdown/plans, and the procedure that compares
+-- their plans with and without pushdown.  The layout of the server is twitter.
+
+SET client_min_messages = warning;
+SET TimeZone = 'UTC';
+
+CREATE TABLE big AS
+SELECT snowflake_encode(timestamptz '2026-01-01' + n * interval '10 minutes', n % 4, n % 5) AS id,
+       (hashint4(n) & 255) % 200 AS customer, (hashint4(n + 7) & 3) AS tenant, 'item ' || n % 1000 AS item
+FROM generate_series(0, 19999) n;
+ALTER TABLE big ADD PRIMARY KEY (id);
+CREATE TABLE small AS
+SELECT snowflake_encode(timestamptz '2026-02-01' + n * interval '50 hours', 1, 0) AS id, n AS customer, n % 4 AS tenant, 'item ' || n AS item
+FROM generate_series(0, 9) n;
+ALTER TABLE small ADD PRIMARY KEY (id);
+
+-- the time in indexes, behind another column and in front of one, and alone
+CREATE TABLE ranked (LIKE big INCLUDING ALL);
+CREATE INDEX ON ranked (customer, snowflake_timestamp(id, 'twitter'));
+CREATE TABLE timed (LIKE big INCLUDING ALL);
+CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter'), customer);
+CREATE TABLE keyless (LIKE big);
+CREATE INDEX ON keyless (snowflake_timestamp(id, 'twitter'));
+CREATE INDEX ON keyless (customer);
+-- in the predicate of an index
+CREATE TABLE lately (LIKE big INCLUDING ALL);
+CREATE INDEX ON lately (item) WHERE snowflake_timestamp(id, 'twitter') >= '2026-05-01';
+-- in partition keys and constraints
+CREATE TABLE rented (LIKE big) PARTITION BY LIST (tenant);
+SELECT format('CREATE TABLE rented_%1$s PARTITION OF rented FOR VALUES IN (%1$s) PARTITION BY RANGE (snowflake_timestamp(id, ''twitter''))', n)
+FROM generate_series(0, 3) n \gexec
+SELECT format('CREATE TABLE rented_%1$s_%2$s PARTITION OF rented_%1$s FOR VALUES FROM (%3$L) TO (%4$L)', n, m,
+	timestamptz '2026-01-01' + m * interval '10 days', timestamptz '2026-01-01' + (m + 1) * interval '10 days')
+FROM generate_series(0, 3) n, generate_series(0, 13) m \gexec
+CREATE INDEX ON rented (id);
+CREATE TABLE limited (LIKE big, CHECK (snowflake_timestamp(id, 'twitter') >= '2020-01-01')) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE limited_%s PARTITION OF limited FOR VALUES FROM (%s) TO (%s)', m,
+	snowflake_boundary(timestamptz '2026-01-01' + m * interval '10 days'), snowflake_boundary(timestamptz '2026-01-01' + (m + 1) * interval '10 days'))
+FROM generate_series(0, 13) m \gexec
+CREATE INDEX ON limited (id);
+CREATE INDEX ON limited (customer);
+CREATE TABLE older (LIKE big, CHECK (snowflake_timestamp(id, 'twitter') < '2026-02-01'));
+CREATE TABLE heirs (LIKE big);
+ALTER TABLE older INHERIT heirs;
+CREATE INDEX ON heirs (snowflake_timestamp(id, 'twitter'));
+CREATE INDEX ON older (id);
+-- on the text of the ID, of kinds that conditions do not use
+CREATE TABLE coded (LIKE big INCLUDING ALL);
+CREATE INDEX ON coded (snowflake_to_base32(id) text_pattern_ops);
+CREATE INDEX ON coded USING hash (snowflake_to_base32(id));
+SELECT format('INSERT INTO %I SELECT * FROM big', name) FROM unnest('{ranked,timed,keyless,lately,rented,limited,coded}'::text[]) name \gexec
+INSERT INTO older SELECT * FROM big WHERE snowflake_timestamp(id) < '2026-02-01';
+INSERT INTO heirs SELECT * FROM big WHERE snowflake_timestamp(id) >= '2026-02-01';
+CREATE VIEW everything AS SELECT * FROM big UNION ALL SELECT * FROM ranked UNION ALL SELECT * FROM small;
+CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM timed WHERE tenant <> 1;
+VACUUM ANALYZE;
+
+/* What a query takes, and what the planner expects. */
+CREATE TYPE effort AS (buffers bigint, ms float8, rows float8, cost float8);
+CREATE FUNCTION effort(query text, pushdown boolean) RETURNS effort LANGUAGE plpgsql AS $$
+DECLARE
+	explained jsonb;
+BEGIN
+	PERFORM set_config('snowflake.enable_timestamp_pushdown', pushdown::text, true);
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ' || query INTO explained;
+	RETURN (SELECT ((p -> 'Shared Hit Blocks')::bigint + (p -> 'Shared Read Blocks')::bigint, explained -> 0 -> 'Execution Time', p -> 'Plan Rows', p -> 'Total Cost')::effort
+		FROM (SELECT explained -> 0 -> 'Plan' AS p) plans);
+END $$;
+
+CREATE FUNCTION plan_of(query text, pushdown boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+BEGIN
+	PERFORM set_config('snowflake.enable_timestamp_pushdown', pushdown::text, true);
+	FOR line IN EXECUTE 'EXPLAIN ' || query LOOP
+		plan := plan || line || E'\n';
+	END LOOP;
+	RETURN plan;
+END $$;
+
+/* The nodes of a plan, without the conditions, which have costs of their own. */
+CREATE FUNCTION nodes(plan text) RETURNS text LANGUAGE sql IMMUTABLE
+RETURN regexp_replace(regexp_replace(plan, '\(cost=[^)]*\)', '', 'g'), '[^\n]*(Filter|Cond|Key): [^\n]*\n', '', 'g');
+
+/*
+ * With pushdown a query reads at most a few pages more, unless it is estimated to cost less than half: an index is
+ * searched for each row of another table.  If the estimates of rows agree, another plan costs about as much.
+ */
+CREATE TABLE plans (number integer, query text, more_buffers boolean, more_cost boolean, slower boolean, fewer_buffers boolean);
+CREATE PROCEDURE compare(number integer, query text) LANGUAGE plpgsql AS $$
+DECLARE
+	plain effort := effort(query, false);
+	pushed effort := effort(query, true);
+	more_buffers boolean := pushed.buffers > plain.buffers + 8 AND pushed.cost > plain.cost / 2;
+	more_cost boolean := pushed.cost > plain.cost * 1.1 + 0.1 AND pushed.rows BETWEEN plain.rows * 0.95 AND plain.rows * 1.05
+		AND nodes(plan_of(query, true)) <> nodes(plan_of(query, false));
+	slower boolean := pushed.ms > plain.ms * 2 + 0.5 AND (effort(query, true)).ms > (effort(query, false)).ms * 2 + 0.5;
+BEGIN
+	INSERT INTO plans VALUES (number, query, more_buffers, more_cost, slower, pushed.buffers + 8 < plain.buffers);
+	IF more_buffers OR more_cost THEN
+		RAISE WARNING E'query %: % and % buffers, % and % ms\n%\nwith pushdown:\n%without:\n%',
+			number, pushed.buffers, plain.buffers, pushed.ms, plain.ms, query, plan_of(query, true), plan_of(query, false);
+	END IF;
+END $$;
