@@ -194,17 +194,42 @@ sf_time_call(Node *node, SfCall *call)
 	return call->column != NULL && layout_of_call(call);
 }
 
+/* The search of queries that most often have no such call.  The most frequent nodes come first. */
 static bool
 mentions_time(Node *node, void *context)
 {
+	ListCell   *cell;
+
 	if (node == NULL)
 		return false;
-	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, mentions_time, context, 0);
-	if (IsA(node, FuncExpr) && (find_time_function(((FuncExpr *) node)->funcid) ||
-								sf_is_between(((FuncExpr *) node)->funcid)))
-		return true;
-	return expression_tree_walker(node, mentions_time, context);
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+		case T_RangeTblRef:
+			return false;
+		case T_OpExpr:
+			return mentions_time((Node *) ((OpExpr *) node)->args, context);
+		case T_List:
+			foreach(cell, (List *) node)
+			{
+				if (mentions_time(lfirst(cell), context))
+					return true;
+			}
+			return false;
+		case T_FromExpr:
+			return mentions_time((Node *) ((FromExpr *) node)->fromlist, context) ||
+				mentions_time(((FromExpr *) node)->quals, context);
+		case T_Query:
+			return query_tree_walker((Query *) node, mentions_time, context, 0);
+		case T_FuncExpr:
+			if (find_time_function(((FuncExpr *) node)->funcid) ||
+				sf_is_between(((FuncExpr *) node)->funcid))
+				return true;
+			/* FALLTHROUGH */
+		default:
+			return expression_tree_walker(node, mentions_time, context);
+	}
 }
 
 bool

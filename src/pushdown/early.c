@@ -80,8 +80,7 @@ has_early_conditions(Query *query, bool outer, bool *apart)
 			return true;
 	}
 	*apart = *apart || found;
-	return found && sf_mentions_time(query->hasSubLinks ? (Node *) query :
-									 (Node *) query->jointree);
+	return found && sf_mentions_time((Node *) query->jointree);
 }
 
 /* The level that is a number of levels above another one. */

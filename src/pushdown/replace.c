@@ -212,11 +212,15 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	List	   *first = NIL;
 	List	   *bounds = NIL;
 	List	   *ranges = NIL;
+	bool		are_few;
 	bool		are_exact = true;
 	ListCell   *cell;
 
 	if (!sf_match_any(pass, any, &comparison, &instants))
 		return NULL;
+	are_few = sf_are_few(pass, instants);
+	if (!are_few)
+		instants = list_make2(linitial(instants), llast(instants));
 	foreach(cell, instants)
 	{
 		sf_set_instant(&comparison, lfirst(cell));
@@ -227,7 +231,7 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 		ranges = lappend(ranges, make_andclause(bounds));
 		are_exact = are_exact && comparison.is_exact;
 	}
-	if (!sf_are_few(pass, instants))
+	if (!are_few)
 		return with_condition(pass, list_make2(linitial(first), lsecond(bounds)), false,
 							  (Node *) any);
 	if (list_length(ranges) > 1)
