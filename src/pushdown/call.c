@@ -226,10 +226,11 @@ mentions_time(Node *node, void *context)
 			if (find_time_function(((FuncExpr *) node)->funcid) ||
 				sf_is_between(((FuncExpr *) node)->funcid))
 				return true;
-			/* FALLTHROUGH */
+			break;
 		default:
-			return expression_tree_walker(node, mentions_time, context);
+			break;
 	}
+	return expression_tree_walker(node, mentions_time, context);
 }
 
 bool

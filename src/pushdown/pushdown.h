@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "datatype/timestamp.h"
 #include "nodes/pathnodes.h"
 #include "nodes/primnodes.h"
 
