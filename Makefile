@@ -68,7 +68,7 @@ test/unit/core.o: $(CORE_SOURCES) $(wildcard $(srcdir)/src/core/*.h)
 test/unit/test_%: test/unit/test_%.c test/unit/tap.h test/unit/csv.h test/unit/core.o
 	$(CC) $(UNIT_CFLAGS) -o $@ $< test/unit/core.o
 
-# Fuzz targets, without a fuzzer; with one, by script/test-deep.
+# Fuzz targets, without a fuzzer; with one, by script/prove.
 FUZZ_TESTS = $(patsubst $(srcdir)/test/fuzz/%.c,test/unit/test_%,$(wildcard $(srcdir)/test/fuzz/fuzz_*.c))
 
 test/unit/test_fuzz_%: test/fuzz/fuzz_%.c $(srcdir)/test/fuzz/standalone.c test/fuzz/fuzz.h test/unit/tap.h test/unit/core.o

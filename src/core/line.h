@@ -58,6 +58,7 @@ static inline int
 sf_line_at_start(const SfLayout *layout, const uint64_t cursors[SF_LINES],
 				 SfInstant now, int64_t tolerated)
 {
+	/* cppcheck-suppress ctuArrayIndex ; callers pass SF_LINES cursors */
 	int			later = cursors[1] > cursors[0];
 	SfInstant	start = sf_layout_tick_start(layout, sf_position_tick(layout, cursors[later]));
 

@@ -189,7 +189,8 @@ relation_of(const SfPass *pass, const SfCall *call)
 static double
 rows_of(SfPass *pass, const SfCall *call)
 {
-	return table_of(pass, call)->inh ? get_float8_infinity() : relation_of(pass, call)->tuples;
+	return planner_rt_fetch(call->column->varno, pass->root)->inh ? get_float8_infinity() :
+		relation_of(pass, call)->tuples;
 }
 
 /* Whether conditions on the time of a table, which need not be that of the pass, are rewritten. */

@@ -231,6 +231,8 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 		ranges = lappend(ranges, make_andclause(bounds));
 		are_exact = are_exact && comparison.is_exact;
 	}
+	if (first == NIL)
+		return NULL;
 	if (!are_few)
 		return with_condition(pass, list_make2(linitial(first), lsecond(bounds)), false,
 							  (Node *) any);

@@ -4,7 +4,7 @@
  *
  * A target is a function of a text, which aborts on an error.  The unit tests run it on
  * variations of the texts in its directory of test/fuzz/corpus (standalone.c).
- * script/test-deep runs it with libFuzzer, which searches for texts that reach new code
+ * script/prove runs it with libFuzzer, which searches for texts that reach new code
  * (libfuzzer.c).
  */
 #ifndef FUZZ_H
