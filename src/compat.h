@@ -160,6 +160,24 @@ sf_set_descending(SortGroupClause *key, bool descending)
 #endif
 }
 
+/* The configuration file that has set a setting; NULL if none has.  16 made the look-up public. */
+static inline const char *
+sf_setting_file(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	struct config_generic *setting = find_option(name, false, true, ERROR);
+
+	return setting == NULL ? NULL : setting->sourcefile;
+#else
+	struct config_generic **settings = get_guc_variables();
+
+	for (int i = 0; i < GetNumConfigOptions(); i++)
+		if (strcmp(settings[i]->name, name) == 0)
+			return settings[i]->sourcefile;
+	return NULL;
+#endif
+}
+
 /* The wait events of extensions have names since 17. */
 static inline uint32
 sf_named_wait_event(const char *name)

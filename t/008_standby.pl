@@ -48,13 +48,22 @@ $issued->check('the primary');
 $primary->stop;
 
 $promoted->promote;
+my $log = -s $promoted->logfile;
 IdLog->new->continues_above_recovered($promoted, $promoted_clock, 'a promoted standby');
+my $copied = qr/LOG:  "snowflake.machine_id" is set in a file in the data directory\n.*DETAIL:  Base backups and pg_rewind copy the file ".*?postgresql.conf"/;
+log_matches($promoted, $log, $copied, 'it reports that its machine ID was copied');
 $promoted->stop;
 
 $restarted->stop;
+my $file = PostgreSQL::Test::Utils::tempdir() . '/machine_id.conf';
+append_to_file($file, "snowflake.machine_id = 5\n");
+$restarted->adjust_conf('postgresql.conf', 'snowflake.machine_id', undef);
+$restarted->append_conf('postgresql.conf', "include_if_exists = '$file'");
 $restarted->start;
 $restarted->promote;
+$log = -s $restarted->logfile;
 IdLog->new->continues_above_recovered($restarted, $restarted_clock, 'a standby that was restarted and promoted');
+unlike(substr(slurp_file($restarted->logfile), $log), qr{is set in a file in the data directory}, 'a machine ID in a file elsewhere is not reported');
 $restarted->stop;
 
 $crashed->promote;

@@ -14,6 +14,7 @@
 
 #include "miscadmin.h"
 
+#include "compat.h"
 #include "core/hot.h"
 #include "registry/postmaster_memory.h"
 #include "issue/generator.h"
@@ -52,19 +53,39 @@ report_unset(const SfGenerator *generator)
 }
 
 /*
+ * The first ID after a start or a promotion: a copy of the server could have the same number.
+ */
+static void
+report_copied(const char *setting)
+{
+	const char *file = sf_setting_file(setting);
+
+	if (file == NULL || !path_is_prefix_of_path(DataDir, file))
+		return;
+	ereport(LOG,
+			errmsg("\"%s\" is set in a file in the data directory", setting),
+			errdetail("Base backups and pg_rewind copy the file \"%s\".  Two servers with the same number can issue the same IDs.",
+					  file),
+			errhint("If this server is a copy or has copies, set \"%s\" in a file outside of the data directory.",
+					setting),
+			errhidestmt(true), errhidecontext(true));
+}
+
+/*
  * Fix a number that is not pinned yet.  The first session decides: the memory that survives a
  * crash of a process (registry/postmaster_memory.c) keeps its number, and if the swap fails, it
  * returns this number.
  */
 static uint32
-pin(SfGenerator *generator, uint32 configured)
+pin(SfGenerator *generator, uint32 configured, const char *setting)
 {
 	uint32		number = sf_postmaster_pin_machine_id(generator->kind, configured);
 	uint32		pinned = SF_MACHINE_ID_NOT_PINNED;
 
-	if (pg_atomic_compare_exchange_u32(&generator->machine_id, &pinned, number))
-		return number;
-	return pinned;
+	if (!pg_atomic_compare_exchange_u32(&generator->machine_id, &pinned, number))
+		return pinned;
+	report_copied(setting);
+	return number;
 }
 
 static uint32
@@ -81,7 +102,7 @@ bigint_machine_id(SfShared *shared)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
 		report_unset(generator);
-	return pin(generator, (uint32) configured);
+	return pin(generator, (uint32) configured, "snowflake.machine_id");
 }
 
 static void
@@ -136,7 +157,9 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 static uint32
 sno_partition(SfShared *shared)
 {
-	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared));
+	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared),
+			   partition_setting(shared) == SF_MACHINE_ID_UNSET ?
+			   "snowflake.machine_id" : "snowflake.sno_partition");
 }
 
 SF_HOT uint32
