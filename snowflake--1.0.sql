@@ -35,28 +35,28 @@ COMMENT ON FUNCTION snowflake_boundary_support(internal) IS
  * Generating IDs
  */
 
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION snowflake_nextval() IS
-'generates a Snowflake ID, which is unique and greater than all earlier ones of this session; waits for the clock for at most snowflake.max_wait, then raises configuration_limit_exceeded; raises object_not_in_prerequisite_state if the server has no machine ID or no origin, or if its clock has jumped forward';
-
-/*
- * The generator under a name without "nextval": Rails takes any default that contains it for a
- * sequence, and JDBC reports such a column as bigserial.
- */
 CREATE FUNCTION snowflake_id() RETURNS bigint
 AS 'MODULE_PATHNAME', 'snowflake_nextval'
 LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_id() IS
-'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
+'generates a Snowflake ID, which is unique and greater than all earlier ones of this session; waits for the clock for at most snowflake.max_wait, then raises configuration_limit_exceeded; raises object_not_in_prerequisite_state if the server has no machine ID or no durable state, or if its clock has jumped forward';
+
+/*
+ * The name that users of sequences look for.  Rails takes any default that contains "nextval" for
+ * a sequence, and JDBC reports such a column as bigserial.
+ */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION snowflake_nextval() IS
+'the same as snowflake_id(); some tools take a default with "nextval" in its name for a sequence';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
-'generates count increasing Snowflake IDs, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of snowflake_nextval()';
+'generates count increasing Snowflake IDs, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of snowflake_id()';
 
 CREATE FUNCTION snowflake_currval() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
@@ -595,7 +595,7 @@ CREATE FUNCTION sno_nextval(metabyte integer) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
-'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other line; raises the errors of snowflake_nextval(), and invalid_parameter_value if the metabyte is out of range';
+'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other line; raises the errors of snowflake_id(), and invalid_parameter_value if the metabyte is out of range';
 
 CREATE FUNCTION sno_nextvals(count integer, metabyte integer DEFAULT 0) RETURNS SETOF sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;
@@ -1329,7 +1329,7 @@ CREATE FUNCTION snowflake_generators(type regtype) RETURNS regprocedure[]
 LANGUAGE SQL STABLE PARALLEL SAFE
 RETURN CASE type::oid
 	WHEN 'bigint'::regtype::oid
-		THEN ARRAY['snowflake_nextval()'::regprocedure, 'snowflake_id()'::regprocedure]
+		THEN ARRAY['snowflake_id()'::regprocedure, 'snowflake_nextval()'::regprocedure]
 	WHEN 'sno'::regtype::oid THEN ARRAY['sno_nextval()'::regprocedure] END;
 
 COMMENT ON FUNCTION snowflake_generators(regtype) IS
@@ -1337,7 +1337,7 @@ COMMENT ON FUNCTION snowflake_generators(regtype) IS
 
 CREATE FUNCTION snowflake_next_id(type regtype) RETURNS text
 LANGUAGE SQL
-RETURN CASE type::oid WHEN 'bigint'::regtype::oid THEN snowflake_nextval()::text
+RETURN CASE type::oid WHEN 'bigint'::regtype::oid THEN snowflake_id()::text
 	WHEN 'sno'::regtype::oid THEN sno_nextval()::text END;
 
 COMMENT ON FUNCTION snowflake_next_id(regtype) IS
@@ -1683,7 +1683,7 @@ BEGIN ATOMIC
 END;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name, name) IS
-'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_nextval or sno_nextval, and leaves a default of snowflake_id; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
+'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_id or sno_nextval, and leaves a default of snowflake_nextval; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
 
 /*
  * Monitoring

@@ -3,9 +3,9 @@
 -- A client that knows the IDs of its rows before it inserts them needs no RETURNING,
 -- and can send rows that refer to each other in one statement each.  snowflake_nextvals(count)
 -- returns count IDs in one round trip.
-CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer text NOT NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), customer text NOT NULL);
 CREATE TABLE lines (
-    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    id bigint PRIMARY KEY DEFAULT snowflake_id(),
     order_id bigint NOT NULL REFERENCES orders,
     item text NOT NULL);
 

@@ -93,7 +93,7 @@ CREATE TABLE IF NOT EXISTS convert_key.tables (
 CREATE TABLE IF NOT EXISTS convert_key.ids (
     old_id uuid PRIMARY KEY, new_id bigint NOT NULL, outside timestamptz);
 SELECT format('CREATE OR REPLACE FUNCTION convert_key.next_id() RETURNS bigint LANGUAGE sql
-    RETURN %s.snowflake_nextval()', :'snowflake') \gexec
+    RETURN %s.snowflake_id()', :'snowflake') \gexec
 
 -- The ID of a uuid.  A row can refer to one that comes later, also in another transaction.
 CREATE OR REPLACE FUNCTION convert_key.id_of(uuid) RETURNS bigint LANGUAGE plpgsql STRICT AS $$

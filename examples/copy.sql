@@ -1,5 +1,5 @@
 -- COPY: rows without an ID get one, and rows with an ID keep it.
-CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL);
 
 COPY orders (item) FROM STDIN;
 a lamp

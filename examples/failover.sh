@@ -14,9 +14,9 @@ directory=$(mktemp -d)
 trap 'pg_ctl -D "$directory/data" -m immediate stop > /dev/null 2>&1; rm -rf "$directory"' EXIT
 primary() { psql -XAtqc "$1"; }
 standby() { psql -XAtqc "$1" -d "host=$directory dbname=$PGDATABASE user=$PGUSER"; }
-machine_id="SELECT snowflake_machine_id(snowflake_nextval())"
+machine_id="SELECT snowflake_machine_id(snowflake_id())"
 
-primary "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)"
+primary "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text)"
 primary "INSERT INTO orders (item) SELECT 'a lamp' FROM generate_series(1, 1000)"
 
 # A standby: a base backup, and the address of the primary.

@@ -4,7 +4,7 @@
 -- per row and without another index.  The layout is given, since stored values must not depend
 -- on a setting.
 CREATE TABLE orders (
-    id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    id bigint PRIMARY KEY DEFAULT snowflake_id(),
     item text NOT NULL,
     created_at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, 'twitter')) STORED);
 

@@ -7,7 +7,7 @@
 -- first.
 
 CREATE EXTENSION dblink;
-CREATE TABLE posts (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), title text NOT NULL);
+CREATE TABLE posts (id bigint PRIMARY KEY DEFAULT snowflake_id(), title text NOT NULL);
 INSERT INTO posts (title) SELECT 'post ' || n FROM generate_series(1, 4) AS n;
 
 -- Another session has inserted a row, and has not committed.  Later rows have been committed.  (The

@@ -5,13 +5,13 @@
 -- second is the connection string of the one that subscribes (snowflake.machine_id = 2), and
 -- first that of this one, as the second reaches it.
 
-CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL);
 INSERT INTO orders (item) VALUES ('a lamp');
 CREATE PUBLICATION shop FOR TABLE orders;
 
 \connect :second
 CREATE EXTENSION snowflake;
-CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL);
 CREATE SUBSCRIPTION shop CONNECTION :'first' PUBLICATION shop;
 INSERT INTO orders (item) VALUES ('a desk');
 

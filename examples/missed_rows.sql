@@ -19,7 +19,7 @@ $$;
 
 CREATE TABLE with_sequence (id bigserial PRIMARY KEY, message text NOT NULL);
 CREATE TABLE with_uuid (id uuid PRIMARY KEY DEFAULT uuid_v7(), message text NOT NULL);
-CREATE TABLE with_snowflake (id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+CREATE TABLE with_snowflake (id bigint PRIMARY KEY DEFAULT snowflake_id(),
     message text NOT NULL);
 
 -- the rows that each reader has seen

@@ -7,7 +7,7 @@
 -- first.
 
 CREATE EXTENSION dblink;
-CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer bigint NOT NULL,
+CREATE TABLE outbox (id bigint PRIMARY KEY DEFAULT snowflake_id(), customer bigint NOT NULL,
     message text NOT NULL);
 
 -- An ID that was not issued by the transaction that inserts it is waited for, or refused.

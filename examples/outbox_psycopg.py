@@ -92,7 +92,7 @@ def insert(connection, message):
 
 
 with connect() as connection, connect() as slow:
-    connection.execute("CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text NOT NULL)")
+    connection.execute("CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake_id(), body text NOT NULL)")
     connection.execute("SELECT snowflake_enable_feed('messages')")
     connection.execute("CREATE TABLE positions (reader text PRIMARY KEY, next_id bigint NOT NULL)")
     connection.execute("INSERT INTO positions VALUES ('mail', 0)")

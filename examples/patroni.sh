@@ -176,7 +176,7 @@ start node3
 [ "$database" = postgres ] || echo "CREATE DATABASE \"$database\"" | query "$primary" postgres
 query "$primary" "$database" <<-SQL
 	CREATE EXTENSION snowflake;
-	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
+	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text);
 	CREATE TABLE plain (id bigserial PRIMARY KEY, item text);
 SQL
 await has_standbys

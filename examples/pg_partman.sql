@@ -15,7 +15,7 @@ FROM pg_extension WHERE extname = 'pg_partman' \gset
     \set type native
 \endif
 
-CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), page text)
+CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT snowflake_id(), page text)
 PARTITION BY RANGE (id);
 
 SELECT partman.create_parent(
@@ -64,7 +64,7 @@ CREATE FUNCTION to_time(text) RETURNS timestamptz LANGUAGE SQL STABLE
 RETURN snowflake_timestamp(snowflake_from_base32($1));
 
 CREATE TABLE clicks (
-    id text COLLATE "C" PRIMARY KEY DEFAULT snowflake_to_base32(snowflake_nextval())
+    id text COLLATE "C" PRIMARY KEY DEFAULT snowflake_to_base32(snowflake_id())
 ) PARTITION BY RANGE (id);
 SELECT partman.create_parent(
     p_parent_table => 'public.clicks',

@@ -11,7 +11,7 @@ trap 'touch "$directory/stop"; wait; rm -rf "$directory"' EXIT
 query() { psql -XAtqc "$1"; }
 
 query "CREATE EXTENSION pg_repack"
-query "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)"
+query "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text)"
 query "INSERT INTO orders (item) SELECT 'a lamp' FROM generate_series(1, 20000)"
 query "DELETE FROM orders WHERE id % 2 = 0"
 before=$(query "SELECT pg_relation_filenode('orders')")

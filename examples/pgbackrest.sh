@@ -53,7 +53,7 @@ archive_command = 'pgbackrest --config="$directory/pgbackrest.conf" --stanza=sho
 END
 start "$server"
 query "$server" "CREATE EXTENSION snowflake"
-query "$server" "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text)"
+query "$server" "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text)"
 pgbackrest stanza-create
 insert "$server" 'before the backup'
 pgbackrest --type=full backup

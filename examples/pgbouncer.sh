@@ -41,7 +41,7 @@ echo "RESET snowflake.max_wait" | client one
 echo "SET snowflake.max_wait holds for the client that has the session next."
 
 # SET LOCAL ends with the transaction.
-echo "BEGIN; SET LOCAL snowflake.max_wait = '1 min'; SELECT snowflake_nextval(); COMMIT" | client one > "$directory/id"
+echo "BEGIN; SET LOCAL snowflake.max_wait = '1 min'; SELECT snowflake_id(); COMMIT" | client one > "$directory/id"
 [ "$(echo "SHOW snowflake.max_wait" | client one)" = 5s ]
 echo "SET LOCAL ends with the transaction."
 
@@ -52,7 +52,7 @@ echo "RECONNECT" | psql -XAtq -d "host=$directory port=6432 user=admin dbname=pg
 echo "ALTER ROLE sets it for all sessions of the role."
 
 # Eight clients share four sessions, a transaction for each ID.
-ids='{ for (i = 0; i < 2000; i++) print "SELECT snowflake_nextval();" }'
+ids='{ for (i = 0; i < 2000; i++) print "SELECT snowflake_id();" }'
 clients=
 for number in 1 2 3 4 5 6 7 8; do
 	awk "BEGIN $ids" | client four > "$directory/ids.$number" &

@@ -40,7 +40,7 @@ make() {
 	pg_ctl -D "$directory/$1/data" -l "$directory/$1/log" -w start > /dev/null || { cat "$directory/$1/log" >&2; exit 1; }
 	query "$1" > /dev/null <<-SQL
 		CREATE EXTENSION snowflake;
-		CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
+		CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text);
 		CREATE EXTENSION pglogical;
 		SELECT pglogical.create_node('$1', '$(string "$1")');
 		SELECT pglogical.replication_set_add_table('default', 'orders');

@@ -20,7 +20,7 @@ trap 'kill $exporter $prometheus 2> /dev/null; wait; rm -rf "$work"' EXIT
 psql -Xqc "CREATE EXTENSION snowflake_registry"
 psql -Xqc "SELECT snowflake_registry.declare_first()" > /dev/null
 psql -Xqc "SELECT snowflake_registry.claim(gen_random_uuid(), 'twitter', 10, NULL, '1 minute', clock_timestamp(), 'example', 0)" > /dev/null
-psql -Xqc "SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)" > /dev/null
+psql -Xqc "SELECT count(snowflake_id()) FROM generate_series(1, 1000)" > /dev/null
 
 DATA_SOURCE_NAME="host=$PGHOST user=$PGUSER dbname=$PGDATABASE sslmode=disable" \
 	prometheus-postgres-exporter --extend.query-path="$queries" --web.listen-address=127.0.0.1:$port \
@@ -67,7 +67,7 @@ perl -MHTTP::Tiny -MJSON::PP -e '
 		do
 		{
 			die "no data after a minute: $expression\n" if time > $until;
-			system("psql", "-Xqo", "/dev/null", "-c", "SELECT count(snowflake_nextval()) FROM generate_series(1, 100)") == 0 or die if $answer;
+			system("psql", "-Xqo", "/dev/null", "-c", "SELECT count(snowflake_id()) FROM generate_series(1, 100)") == 0 or die if $answer;
 			my $response = $http->get("$url/api/v1/query?" . $http->www_form_urlencode({ query => $expression }));
 			die "$expression: $response->{content}\n" if !$response->{success};
 			$answer = decode_json($response->{content})->{data}{result};

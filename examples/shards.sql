@@ -9,20 +9,20 @@
 --     snowflake.registry = 'host=... dbname=registry user=...'
 
 CREATE EXTENSION postgres_fdw;
-CREATE TABLE orders (id bigint NOT NULL DEFAULT snowflake_nextval(), customer integer NOT NULL,
+CREATE TABLE orders (id bigint NOT NULL DEFAULT snowflake_id(), customer integer NOT NULL,
     item text)
     PARTITION BY HASH (customer);
 
 -- a table on each shard
 \connect :shard1
 CREATE EXTENSION snowflake;
-CREATE TABLE orders_0 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL,
+CREATE TABLE orders_0 (id bigint PRIMARY KEY DEFAULT snowflake_id(), customer integer NOT NULL,
     item text);
 SELECT current_setting('unix_socket_directories') AS host,
     current_setting('port') AS port \gset shard1_
 \connect :shard2
 CREATE EXTENSION snowflake;
-CREATE TABLE orders_1 (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), customer integer NOT NULL,
+CREATE TABLE orders_1 (id bigint PRIMARY KEY DEFAULT snowflake_id(), customer integer NOT NULL,
     item text);
 SELECT current_setting('unix_socket_directories') AS host,
     current_setting('port') AS port \gset shard2_

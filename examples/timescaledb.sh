@@ -26,7 +26,7 @@ export PGUSER=postgres
 psql -Xq -v ON_ERROR_STOP=1 > "$directory/out" 2>&1 <<'END' || { cat "$directory/out" >&2; exit 1; }
 CREATE EXTENSION timescaledb;
 CREATE EXTENSION snowflake;
-CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), name text);
+CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_id(), name text);
 SELECT create_hypertable('events', by_range('id', snowflake_width('1 day')));
 -- what "now" is among the IDs, for policies
 CREATE FUNCTION snowflake_now() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT snowflake_boundary(now())';

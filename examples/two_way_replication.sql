@@ -10,11 +10,11 @@
 
 \connect :shard1
 CREATE EXTENSION snowflake;
-CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL);
 CREATE PUBLICATION one FOR TABLE orders;
 \connect :shard2
 CREATE EXTENSION snowflake;
-CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text NOT NULL);
+CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL);
 CREATE PUBLICATION two FOR TABLE orders;
 CREATE SUBSCRIPTION one CONNECTION :'shard1' PUBLICATION one
     WITH (origin = none, copy_data = false);

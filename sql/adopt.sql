@@ -250,16 +250,16 @@ ALTER EXTENSION snowflake SET SCHEMA public;
 -- functions that other roles create in the schema of the extension
 CREATE FUNCTION public.sno_nextval() RETURNS sno LANGUAGE SQL RETURN '2222222222222222'::sno;
 CREATE FUNCTION public.sno_nextval(bigint) RETURNS sno LANGUAGE SQL RETURN '2222222222222222'::sno;
-CREATE FUNCTION public.snowflake_nextval(bigint) RETURNS bigint LANGUAGE SQL RETURN 1;
+CREATE FUNCTION public.snowflake_id(bigint) RETURNS bigint LANGUAGE SQL RETURN 1;
 CREATE TABLE overloaded (id sno, number bigint);
 SELECT snowflake_adopt('overloaded', 'id');
 SELECT snowflake_adopt('overloaded', 'number');
 INSERT INTO overloaded DEFAULT VALUES RETURNING sno_timestamp(id) > now() - interval '1 hour' AS sno, number > 1 AS bigint;
 DROP TABLE overloaded;
-DROP FUNCTION public.sno_nextval(bigint), public.snowflake_nextval(bigint);
+DROP FUNCTION public.sno_nextval(bigint), public.snowflake_id(bigint);
 
--- a default without "nextval" in its name stays
-CREATE TABLE fixtures (id bigint PRIMARY KEY DEFAULT snowflake_id(), name text);
+-- a default by the other name stays
+CREATE TABLE fixtures (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), name text);
 INSERT INTO fixtures (name) VALUES ('one') RETURNING id = snowflake_currval() AS same, snowflake_id() > id AS greater;
 SELECT snowflake_adopt('fixtures', 'id');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'fixtures'::regclass;
@@ -267,11 +267,11 @@ ALTER TABLE fixtures ALTER id SET DEFAULT 1;
 SELECT snowflake_adopt('fixtures', 'id');
 
 -- unless the caller names the function
-SELECT snowflake_adopt('fixtures', 'id', 'snowflake_id');
-SELECT snowflake_adopt('fixtures', 'id', 'snowflake_id');
+SELECT snowflake_adopt('fixtures', 'id', 'snowflake_nextval');
+SELECT snowflake_adopt('fixtures', 'id', 'snowflake_nextval');
 SELECT snowflake_adopt('fixtures', 'id');
 INSERT INTO fixtures (name) VALUES ('two') RETURNING id = snowflake_currval() AS same;
-SELECT snowflake_adopt('fixtures', 'id', generator => 'snowflake_nextval');
+SELECT snowflake_adopt('fixtures', 'id', generator => 'snowflake_id');
 SELECT snowflake_adopt('fixtures', 'id', 'nextval');
 \echo :SQLSTATE
 CREATE TABLE sno_fixtures (id sno);
@@ -279,7 +279,7 @@ SELECT snowflake_adopt('sno_fixtures', 'id', 'snowflake_id');
 SELECT snowflake_adopt('sno_fixtures', 'id', 'sno_nextval');
 CREATE TABLE parted_fixtures (id bigserial) PARTITION BY RANGE (id);
 CREATE TABLE parted_fixtures_all PARTITION OF parted_fixtures DEFAULT;
-SELECT snowflake_adopt('parted_fixtures', 'id', 'snowflake_id');
+SELECT snowflake_adopt('parted_fixtures', 'id', 'snowflake_nextval');
 
 -- names that need quotes are quoted once
 CREATE TABLE "Foo Bar" (id integer PRIMARY KEY, "Foo ID" bigint);

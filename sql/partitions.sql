@@ -255,9 +255,9 @@ DROP TABLE orders, customers, by_integer, by_two, by_list, by_expression, by_has
 DROP SCHEMA "Old Things", shop CASCADE;
 DROP ROLE regress_snowflake_owner, "regress_snowflake_Owner", regress_snowflake_other;
 
--- a default of snowflake_id() works as well: partitions have it, feeds use it, and adoption leaves
+-- a default of snowflake_nextval() works as well: partitions have it, feeds use it, and adoption leaves
 -- it
-CREATE TABLE twins (id bigint PRIMARY KEY DEFAULT snowflake_id()) PARTITION BY RANGE (id);
+CREATE TABLE twins (id bigint PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
 SELECT count(*) > 0 AS created FROM snowflake_create_partitions('twins', date_trunc('year', now()), now() + interval '1 s', '1 year');
 SELECT snowflake_enable_feed('twins');
 INSERT INTO twins DEFAULT VALUES RETURNING snowflake_timestamp(id) > now() - interval '1 hour' AS in_time;

@@ -109,7 +109,7 @@ for ([ $server, 'restored', 3 ], [ $other, 'postgres', 4 ])
 	is( $to->safe_psql($database, q{
 			SELECT count(*), count(pg_get_serial_sequence(attrelid::regclass::text, 'id')) FROM pg_attribute
 			JOIN pg_attrdef ON (adrelid, adnum) = (attrelid, attnum)
-			WHERE attname = 'id' AND pg_get_expr(adbin, adrelid) = 'snowflake_nextval()'}),
+			WHERE attname = 'id' AND pg_get_expr(adbin, adrelid) = 'snowflake_id()'}),
 		value("SELECT 2 + count(*), 0 FROM pg_inherits WHERE inhparent = 'visits'::regclass"),
 		"$name: and no sequences were restored");
 
@@ -159,7 +159,7 @@ is($server->safe_psql('shop', 'SELECT min(item) FROM orders'),
 $server->safe_psql('postgres', 'CREATE DATABASE there');
 $server->safe_psql('there', q{
 	CREATE EXTENSION snowflake;
-	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text CHECK (item <> ''),
+	CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text CHECK (item <> ''),
 		length integer GENERATED ALWAYS AS (length(item)) STORED);
 	INSERT INTO orders (id, item) VALUES (snowflake_boundary('2026-12-24', 'twitter'), 'a lamp');
 });

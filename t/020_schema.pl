@@ -77,10 +77,10 @@ is(value(q{
 		SELECT snowflake.snowflake_adopt('visits', 'id');
 		SELECT snowflake.snowflake_adopt('visits', 'event');
 		SELECT snowflake.snowflake_adopt('visits', 'id');
-		ALTER TABLE visits ALTER id SET DEFAULT snowflake.snowflake_id();
+		ALTER TABLE visits ALTER id SET DEFAULT snowflake.snowflake_nextval();
 		SELECT snowflake.snowflake_adopt('visits', 'id');
 		INSERT INTO visits (page) VALUES ('b') RETURNING id > 1}), <<'TEXT' =~ s/\n\z//r, 'snowflake_adopt()');
-public.visits.id: default snowflake.snowflake_nextval(), was nextval('public.visits_id_seq'::regclass)
+public.visits.id: default snowflake.snowflake_id(), was nextval('public.visits_id_seq'::regclass)
 sequence public.visits_id_seq: dropped (last value 1)
 public.visits.event: default snowflake.sno_nextval(), was none
 t

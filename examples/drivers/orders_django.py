@@ -176,7 +176,7 @@ assert json.loads(JsonResponse({"id": str(orders[2].id)}).content)["id"] == "922
 # it, in the same migration.
 assert default_of("shop_tag_orders") != "snowflake_id()"
 with connection.cursor() as cursor:
-    cursor.execute("SELECT snowflake_adopt('shop_tag_orders', 'id', generator => 'snowflake_id')")
+    cursor.execute("SELECT snowflake_adopt('shop_tag_orders', 'id')")
 tag = Tag.objects.create()
 tag.orders.add(order)
 assert Tag.orders.through.objects.get().id > tag.id
@@ -206,7 +206,7 @@ with connection.cursor() as cursor:
 state = MigrationLoader(connection).project_state()
 field = migrations.AlterField("customer", "id", SnowflakeField(primary_key=True, serialize=False))
 adopt = migrations.SeparateDatabaseAndState(
-    database_operations=[migrations.RunSQL("SELECT snowflake_adopt('shop_customer', 'id', generator => 'snowflake_id')")],
+    database_operations=[migrations.RunSQL("SELECT snowflake_adopt('shop_customer', 'id')")],
     state_operations=[field])
 
 

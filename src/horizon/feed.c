@@ -111,7 +111,7 @@ admit(int64 id)
 			errmsg("the ID of the row is below the horizon"),
 			errdetail("The ID is %lld.  Readers might have read up to %lld, and would miss the row.",
 					  (long long) id, (long long) horizon),
-			errhint("Insert the row with an ID that snowflake_nextval() returns in the same transaction."));
+			errhint("Insert the row with an ID that snowflake_id() returns in the same transaction."));
 }
 
 /* The ID in a row; false if it is null. */
