@@ -20,7 +20,7 @@ sub with_names
 	return $on->safe_psql('postgres', "SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES $names; $sql; DELETE FROM pg_replication_origin WHERE roname LIKE 'test %'");
 }
 
-# The steps of docs/operations.md that remove the durable state, without the mark.
+# The steps of docs/migration.md that remove the durable state, without the mark.
 sub remove_state
 {
 	my ($on, @numbers) = @_;
@@ -113,7 +113,7 @@ for my $line (65529, 65532)
 	$server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT snowflake_nextval(), sno_nextval()");
 }
 
-# Removed by the steps of docs/operations.md: the next CREATE EXTENSION makes a new state.  It and the
+# Removed by the steps of docs/migration.md: the next CREATE EXTENSION makes a new state.  It and the
 # first rows can be one transaction, at any isolation level.
 for my $level ('READ COMMITTED', 'SERIALIZABLE')
 {
