@@ -16,6 +16,7 @@
  * - only the holder of a lease can have its end moved forward;
  * - lease_until is moved backward only by the holder, which states that it has issued no ID
  *   at or after the new end and issues no more; or by an administrator who states the same.
+ *   It is not moved to before earliest_end, the end of all leases of other holders.
  *
  * Clocks are compared only so that no server has to wait for its lease to begin, and so
  * that no lease extends far into the future.  Overlap is prevented by the stored rows.
@@ -47,7 +48,9 @@
  * number: use snowflake_registry.start_grace_period().
  *
  * Servers are trusted to use what they were granted, and nothing else.  A server that lies
- * can make others wait, by taking machine IDs or by causing grace periods.  Each number,
+ * can make others wait, by taking machine IDs or by causing grace periods.  It does not
+ * lower the end of a lease of another server: if a server takes a machine ID over in a
+ * grace period, the end that is stored for another holder becomes earliest_end.  Each number,
  * time and text that a server sends is bounded, so that its effects end soon after the
  * calls do: docs/reference/registry.md lists the bounds.
  *
@@ -128,13 +131,14 @@ CREATE TABLE snowflake_registry.machine (
 	claimed_at timestamptz NOT NULL,
 	seen_at timestamptz NOT NULL,
 	skew interval NOT NULL,
+	earliest_end timestamptz NOT NULL,
 	is_fixed boolean NOT NULL DEFAULT false,
 	is_wanted boolean,
 	CHECK (lease_from <= lease_until)
 );
 
 COMMENT ON TABLE snowflake_registry.machine IS
-'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one; a machine ID that is_fixed is leased only to servers that ask for it; is_wanted is whether the holder of the lease has asked for this machine ID, null if the registry has lost what it asked for';
+'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one; lease_until is never moved to before earliest_end, since other holders can have issued IDs up to there; a machine ID that is_fixed is leased only to servers that ask for it; is_wanted is whether the holder of the lease has asked for this machine ID, null if the registry has lost what it asked for';
 
 DO $$
 BEGIN
@@ -422,9 +426,9 @@ CREATE FUNCTION snowflake_registry.fix(machine_id integer, holder text) RETURNS 
 LANGUAGE SQL
 BEGIN ATOMIC
 	INSERT INTO snowflake_registry.machine AS m (machine_id, holder, lease_from, lease_until,
-		lease_number, claimed_at, seen_at, skew, is_fixed)
-	VALUES (fix.machine_id, fix.holder, 'epoch', 'epoch', 0, clock_timestamp(), clock_timestamp(),
-		'0', true)
+		earliest_end, lease_number, claimed_at, seen_at, skew, is_fixed)
+	VALUES (fix.machine_id, fix.holder, 'epoch', 'epoch', 'epoch', 0, clock_timestamp(),
+		clock_timestamp(), '0', true)
 	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE SET is_fixed = true WHERE NOT m.is_fixed;
 END;
 
@@ -434,6 +438,9 @@ COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
 /*
  * The stored end is never moved backward here, whatever end is requested.  A token holds one
  * lease: another lease that it held can no longer be renewed, and ends when it ends.
+ *
+ * A new lease begins at or after the stored end.  But in a grace period the caller of renew()
+ * states where its lease begins, so earliest_end does not depend on that alone.
  */
 CREATE FUNCTION snowflake_registry.grant_lease(id integer, new_token uuid, new_holder text,
 	new_from timestamptz, new_until timestamptz, new_skew interval,
@@ -453,13 +460,14 @@ BEGIN
 		AND m.machine_id <> id;
 	INSERT INTO snowflake_registry.machine AS m
 	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(),
-		clock_timestamp(), new_skew,
-		DEFAULT, new_is_wanted)
+		clock_timestamp(), new_skew, new_from, DEFAULT, new_is_wanted)
 	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE
 	SET token = excluded.token,
 		holder = excluded.holder,
 		lease_from = excluded.lease_from,
 		lease_until = greatest(m.lease_until, excluded.lease_until),
+		earliest_end = greatest(excluded.lease_from, CASE WHEN m.token = excluded.token
+			THEN m.earliest_end ELSE m.lease_until END),
 		lease_number = excluded.lease_number,
 		claimed_at = CASE WHEN m.token = excluded.token THEN m.claimed_at
 			ELSE excluded.claimed_at END,
@@ -701,6 +709,10 @@ BEGIN
 			machine_id, lease_until));
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
+		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
+			RAISE LOG 'role "%" was trusted to hold a lease of machine ID %, which is not stored',
+				session_user, machine_id;
+		END IF;
 	ELSE
 		RETURN snowflake_registry.refuse_in_grace_period(config);
 	END IF;
@@ -733,7 +745,7 @@ BEGIN
 	config := snowflake_registry.enter(NULL, known, token);
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
-		lease_until = greatest(m.lease_from, least(used_until, greatest(m.lease_until,
+		lease_until = greatest(m.earliest_end, least(used_until, greatest(m.lease_until,
 			least(config.grace_until,
 				clock_timestamp() + snowflake_registry.longest_lease(config))))),
 		seen_at = clock_timestamp()
@@ -877,7 +889,7 @@ BEGIN
 	config := snowflake_registry.enter();
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
-		lease_until = greatest(m.lease_from, least(m.lease_until, coalesce(issued_until,
+		lease_until = greatest(m.earliest_end, least(m.lease_until, coalesce(issued_until,
 			clock_timestamp() + greatest(m.skew, '0') + config.max_skew + interval '1 minute')))
 	WHERE m.machine_id = declare_dead.machine_id AND m.token IS NOT NULL
 	RETURNING greatest(m.lease_until, config.grace_until) INTO ends_at;

@@ -364,6 +364,33 @@ SELECT release('d', (lease('d')).lease_until, known => (lease('d')).lease_number
 SELECT lease_until = (lease('d')).lease_until AS moved_forward, token IS NULL AS released FROM snowflake_registry.machine WHERE machine_id = 3;
 SELECT * FROM overlapping;
 
+-- a liar: in a grace period it takes over the machine ID of another server, with a lease from long
+-- ago, and releases it.  The end that was stored stays, also after the administrator has ended the
+-- grace period, and after the liar was declared dead
+SELECT snowflake_registry.end_grace_period();
+DELETE FROM snowflake_registry.machine;
+TRUNCATE said;
+SELECT id FROM claim('a', machine_bits => 2);
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
+SELECT id FROM renew('e', machine_id => 0, lease_from => '1970-01-01', lease_until => clock_timestamp() + interval '1 minute', known => 1);
+SELECT snowflake_registry.end_grace_period();
+SELECT snowflake_registry.declare_dead(0, '1970-01-01') >= (lease('a')).lease_until AS stays;
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
+SELECT id FROM renew('f', machine_id => 0, lease_from => '1970-01-01', lease_until => clock_timestamp() + interval '1 minute', known => 1);
+SELECT release('f', '-infinity', known => 1);
+SELECT lease_until >= (lease('a')).lease_until AS stays FROM snowflake_registry.machine WHERE machine_id = 0;
+SELECT snowflake_registry.end_grace_period();
+SELECT id FROM claim('b', machine_bits => 2);
+SELECT id, refusal FROM claim('c', wanted => 0, machine_bits => 2);
+-- under its own token, it releases the lease of the holder before it as little
+SELECT id FROM claim('d', machine_bits => 2);
+SELECT release('d', (lease('d')).lease_from + interval '7 s');
+SELECT id FROM claim('e', wanted => 2, machine_bits => 2);
+SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
+SELECT id FROM renew('e', machine_id => 2, lease_from => '1970-01-01');
+SELECT release('e', '-infinity');
+SELECT lease_until = (lease('d')).lease_from + interval '7 s' AS stays FROM snowflake_registry.machine WHERE machine_id = 2;
+
 -- an answer counts when it is committed
 SELECT snowflake_registry.end_grace_period();
 DELETE FROM snowflake_registry.machine;
@@ -565,7 +592,7 @@ SELECT layout, machine_bits FROM snowflake_registry.status;
 -- a claim does not read all of many machine IDs that were leased and are free again
 TRUNCATE snowflake_registry.machine;
 INSERT INTO snowflake_registry.machine
-SELECT id, NULL, '', now() - interval '2 minutes', now() - interval '1 minute', 0, now(), now(), '0' FROM generate_series(0, 20000) id;
+SELECT id, NULL, '', now() - interval '2 minutes', now() - interval '1 minute', 0, now(), now(), '0', 'epoch' FROM generate_series(0, 20000) id;
 SELECT snowflake_registry.accept_layout('wide', 20);
 VACUUM ANALYZE snowflake_registry.machine;
 BEGIN;
@@ -709,9 +736,9 @@ BEGIN
 		ids := CASE WHEN i % 3 = 0 THEN 1 << floor(random() * 9)::integer ELSE 256 END;
 		rows := floor(random() * least(ids * 1.2, 200));
 		TRUNCATE snowflake_registry.machine;
-		INSERT INTO snowflake_registry.machine (machine_id, token, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, is_fixed)
+		INSERT INTO snowflake_registry.machine (machine_id, token, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, earliest_end, is_fixed)
 		SELECT n, CASE WHEN random() < 0.8 THEN gen_random_uuid() END, '', 'epoch', clock + CASE WHEN random() < 1 - 1.0 / greatest(rows, 1) THEN interval '1 h' ELSE '-1 h' END,
-			n + 1, clock, clock, '0', random() < 0.1
+			n + 1, clock, clock, '0', 'epoch', random() < 0.1
 		FROM generate_series(1, rows) r, LATERAL (SELECT r - 1 AS n) n WHERE i % 4 < 2 OR random() < 1 - 1.0 / greatest(rows, 1);
 		SELECT n INTO expected FROM generate_series(0, ids - 1) n
 		WHERE NOT EXISTS (SELECT FROM snowflake_registry.machine WHERE machine_id = n AND (is_fixed AND ids > 1 OR lease_until > clock))

@@ -122,6 +122,7 @@ my $checkpointer = $promoted->safe_psql('postgres', q{SELECT pid FROM pg_stat_ac
 kill 'STOP', $checkpointer if major_version($promoted) < 19;
 $promoted->promote;
 only_renews($lossy[2], 'promoted');
+log_matches($promoted, 0, qr/LOG:  role ".+" was trusted to hold a lease of machine ID 1, which is not stored/, 'a takeover is logged');
 kill 'CONT', $checkpointer;
 
 $recovered->start;

@@ -5,7 +5,7 @@
  * The promise: no two servers issue IDs of the same machine ID and the same time,
  * in whatever order they call the registry, whatever their clocks show, after crashes of servers,
  * after the registry has moved to a standby that has not received the last leases granted, and
- * after it was dropped and created again.
+ * after it was dropped and created again; and also if one more caller lies.
  *
  * How to read it: see generator.pml.  A step is one call of a function of the
  * registry, with its answer: a lock on the registry's configuration serializes the calls,
@@ -39,10 +39,15 @@
  * - A registry that is created again has no records, and begins a grace period with the first
  *   call.  The one at the beginning was declared the first, and has none.
  *
+ * - A liar is a caller whose own IDs do not count.  It claims, states any lease that the registry
+ *   accepts, under a token of its own, and releases it from any tick on.  In a run with a liar, the
+ *   operator ends a grace period if no move has lost leases: before that, no other server gets a
+ *   machine ID that the liar has released.
+ *
  * Left out: leases of different lengths, all are the longest one; a registry that does not
  * notice that its files were put back, and two registries at once, against which it has no
- * protection; calls of the operator, who is trusted: that a server is dead, that no lease was lost,
- * that one was.  IDs that one server issues twice are covered by generator.pml; here, a server may
+ * protection; other calls of the operator, who is trusted: that a server is dead, that a lease was
+ * lost.  IDs that one server issues twice are covered by generator.pml; here, a server may
  * be granted its previous lease again.
  *
  * Macros: the bounds below; REACH, see there; any other introduces one mistake, for which spin has
@@ -76,6 +81,9 @@
 #ifndef REMAKES
 #define REMAKES		0			/* of the registry, 0 or 1, with no records */
 #endif
+#ifndef LIES
+#define LIES		0			/* calls of a liar */
+#endif
 
 #define MAX(a, b)	((a) > (b) -> (a) : (b))
 #define MIN(a, b)	((a) < (b) -> (a) : (b))
@@ -87,6 +95,7 @@ typedef Row {
 	byte token;					/* or NO_TOKEN */
 	byte from;
 	byte until;
+	byte earliest_end;
 	bool sound					/* granted after the last grace period began */
 }
 typedef Registry {
@@ -119,6 +128,11 @@ Server server[SERVERS];
 byte time;						/* the true one */
 byte moves;
 byte stops;
+#if LIES > 0
+#define LIAR	255				/* its token */
+byte lies;
+bool lost;						/* a move has lost leases */
+#endif
 
 /* A release that was sent and has not arrived. */
 byte leaving_token;
@@ -237,6 +251,26 @@ inline answer()
 #define LATER(new_until)	MAX(registry.row[m].until, new_until)
 #endif
 
+#ifdef END_OF_STATED_START
+#define EARLIEST_END(m, new_token, new_from)	(new_from)
+#elif defined(END_OF_OWN_START)
+#define EARLIEST_END(m, new_token, new_from) \
+	MAX(new_from, (registry.row[m].token == new_token -> 0 : registry.row[m].until))
+#elif defined(END_OF_OTHERS_START)
+#define EARLIEST_END(m, new_token, new_from)	MAX(new_from, registry.row[m].earliest_end)
+#else
+#define EARLIEST_END(m, new_token, new_from) \
+	MAX(new_from, (registry.row[m].token == new_token -> registry.row[m].earliest_end : \
+		registry.row[m].until))
+#endif
+
+#define STORE(m, new_token, new_from, new_until) \
+	registry.row[m].earliest_end = EARLIEST_END(m, new_token, new_from); \
+	registry.row[m].from = new_from; \
+	registry.row[m].until = LATER(new_until); \
+	registry.row[m].token = new_token; \
+	registry.row[m].sound = true
+
 inline grant_lease()
 {
 #if MACHINES > 1
@@ -245,12 +279,9 @@ inline grant_lease()
 	:: else
 	fi;
 #endif
-	registry.row[m].from = new_from;
-	registry.row[m].until = LATER(new_until);
+	STORE(m, TOKEN, new_from, new_until);
 	new_from = 0;
-	new_until = 0;
-	registry.row[m].token = TOKEN;
-	registry.row[m].sound = true
+	new_until = 0
 }
 
 #ifdef EXPIRED_BY_CALLER
@@ -465,16 +496,105 @@ end:
 	od
 }
 
+#if LIES > 0
+
+/* A renewal of a lease that the liar states. */
+inline lie()
+{
+	enter();
+	if
+	:: registry.row[m].sound && registry.row[m].token == LIAR ->
+		new_from = registry.row[m].from;
+		new_until = NEW_UNTIL
+	:: !registry.row[m].sound ->
+		new_until = NEW_UNTIL;
+		do
+		:: new_until < MAX(now, clock) + LEASE + 2 * SKEW -> new_until++
+		:: break
+		od;
+		do
+		:: new_from + 1 < new_until -> new_from++
+		:: break
+		od
+	:: registry.row[m].sound && registry.row[m].token != LIAR && IS_FREE(m) ->
+		new_from = FROM;
+		new_until = NEW_UNTIL
+	:: else
+	fi;
+	if
+	:: new_until > 0 -> STORE(m, LIAR, new_from, new_until)
+	:: else
+	fi;
+	new_from = 0;
+	new_until = 0;
+	leave_registry()
+}
+
+inline lie_at_release()
+{
+	do
+	:: new_until < MAX(registry.row[m].until, registry.grace_until) -> new_until++
+	:: break
+	od;
+	registry.row[m].token = NO_TOKEN;
+	registry.row[m].until = MAX(registry.row[m].earliest_end, new_until);
+	new_until = 0;
+	m = 0
+}
+
+active proctype Liar()
+{
+	byte now, clock, m, new_from, new_until;
+
+end:
+	do
+	:: atomic {
+			lies < LIES;
+			lies++;
+			lie()
+		}
+	:: atomic {
+			registry.row[0].token == LIAR;
+			lie_at_release()
+		}
+#if MACHINES > 1
+	:: atomic {
+			lies < LIES;
+			lies++;
+			m = 1;
+			lie()
+		}
+	:: atomic {
+			registry.row[1].token == LIAR;
+			m = 1;
+			lie_at_release()
+		}
+#endif
+	od
+}
+
+/* Whether the standby lacks something that the registry has stored of a machine ID. */
+#define IS_LOST(m) \
+	(registry.row[m].token != standby.row[m].token || \
+	registry.row[m].from != standby.row[m].from || \
+	registry.row[m].until != standby.row[m].until || \
+	registry.row[m].earliest_end != standby.row[m].earliest_end || \
+	registry.row[m].sound != standby.row[m].sound)
+
+#endif
+
 inline copy(from_, to_)
 {
 	to_.row[0].token = from_.row[0].token;
 	to_.row[0].from = from_.row[0].from;
 	to_.row[0].until = from_.row[0].until;
+	to_.row[0].earliest_end = from_.row[0].earliest_end;
 	to_.row[0].sound = from_.row[0].sound;
 #if MACHINES > 1
 	to_.row[1].token = from_.row[1].token;
 	to_.row[1].from = from_.row[1].from;
 	to_.row[1].until = from_.row[1].until;
+	to_.row[1].earliest_end = from_.row[1].earliest_end;
 	to_.row[1].sound = from_.row[1].sound;
 #endif
 	to_.grace_until = from_.grace_until
@@ -491,7 +611,7 @@ inline release(m)
 	if
 	:: IS_LEAVING(m) ->
 		registry.row[m].token = NO_TOKEN;
-		registry.row[m].until = MAX(registry.row[m].from,
+		registry.row[m].until = MAX(registry.row[m].earliest_end,
 			MIN(leaving_end, MAX(registry.row[m].until, registry.grace_until)));
 #ifdef REACH
 		released = true
@@ -528,12 +648,29 @@ end:
 	:: d_step {						/* the standby is the registry now */
 			moves < MOVES;
 			moves++;
+#if LIES > 0
+			lost = lost || IS_LOST(0) || registry.grace_until != standby.grace_until;
+#if MACHINES > 1
+			lost = lost || IS_LOST(1);
+#endif
+#endif
 			copy(standby, registry);
 			moved = true;
 			if
 			:: moves == MOVES -> copy(nothing, standby)	/* states do not differ by it */
 			:: else
 			fi
+		}
+#endif
+#if LIES > 0
+	:: d_step {						/* end_grace_period */
+			!lost && (moved || registry.grace_until > 0);
+			moved = false;
+			registry.grace_until = 0;
+			registry.row[0].sound = true;
+#if MACHINES > 1
+			registry.row[1].sound = true
+#endif
 		}
 #endif
 #if REMAKES > 0
