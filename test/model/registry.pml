@@ -498,14 +498,11 @@ end:
 
 #if LIES > 0
 
-/* A renewal of a lease that the liar states. */
+/* A renewal of a lease that the liar states, or a claim. */
 inline lie()
 {
 	enter();
 	if
-	:: registry.row[m].sound && registry.row[m].token == LIAR ->
-		new_from = registry.row[m].from;
-		new_until = NEW_UNTIL
 	:: !registry.row[m].sound ->
 		new_until = NEW_UNTIL;
 		do
@@ -516,7 +513,7 @@ inline lie()
 		:: new_from + 1 < new_until -> new_from++
 		:: break
 		od
-	:: registry.row[m].sound && registry.row[m].token != LIAR && IS_FREE(m) ->
+	:: registry.row[m].sound && IS_FREE(m) ->
 		new_from = FROM;
 		new_until = NEW_UNTIL
 	:: else
