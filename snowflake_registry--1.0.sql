@@ -266,8 +266,7 @@ COMMENT ON FUNCTION snowflake_registry.begin_grace_period(timestamptz, bigint) I
  * detects whether leases were lost.
  *
  * The commit comes after the function, so synchronous_commit is set until the end of the
- * transaction; a SET clause would end with the function.  If a commit hangs, calls would wait
- * for the lock forever, even after their clients have given up; lock_timeout prevents that.
+ * transaction; a SET clause would end with the function.
  *
  * The first statement that reads is the one that locks.  In READ COMMITTED, the following
  * statements see everything that was committed before the lock was acquired.  At higher
@@ -300,9 +299,6 @@ DECLARE
 BEGIN
 	IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
 		PERFORM set_config('synchronous_commit', 'on', true);
-	END IF;
-	IF current_setting('lock_timeout') = '0' THEN
-		PERFORM set_config('lock_timeout', '5s', true);
 	END IF;
 	SELECT * INTO config FROM snowflake_registry.config FOR UPDATE;
 	IF NOT FOUND THEN
@@ -346,6 +342,7 @@ COMMENT ON FUNCTION snowflake_registry.enter(interval, bigint, uuid, integer) IS
 CREATE FUNCTION snowflake_registry.identity() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM snowflake_registry.config) THEN
@@ -567,6 +564,10 @@ COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry
  * Functions that servers call
  *
  * The caller's clock is compared before the function waits for the lock.
+ *
+ * If a commit hangs, or a table is locked, calls would wait even after their callers have given up,
+ * and callers that ask again would take up all connections.  So all functions that others call set
+ * lock_timeout, which applies before they use the row type of a table.
  */
 
 /*
@@ -578,6 +579,7 @@ CREATE FUNCTION snowflake_registry.claim(token uuid, layout text, machine_bits i
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
 	skew interval;
@@ -671,6 +673,7 @@ CREATE FUNCTION snowflake_registry.renew(token uuid, machine_id integer, lease_f
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
 	skew interval;
@@ -735,6 +738,7 @@ CREATE FUNCTION snowflake_registry.release(token uuid, used_until timestamptz, k
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
 	config snowflake_registry.config;
@@ -803,6 +807,7 @@ COMMENT ON FUNCTION snowflake_registry.dismiss(regrole) IS
 CREATE FUNCTION snowflake_registry.declare_first() RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
 	config snowflake_registry.config;
@@ -837,6 +842,7 @@ CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL,
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
 	config snowflake_registry.config;
@@ -878,6 +884,7 @@ CREATE FUNCTION snowflake_registry.declare_dead(machine_id integer,
 RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 DECLARE
 	config snowflake_registry.config;
@@ -908,6 +915,7 @@ CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT 
 RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(coalesce(isfinite(until), true),
@@ -923,6 +931,7 @@ COMMENT ON FUNCTION snowflake_registry.start_grace_period(timestamptz) IS
 CREATE FUNCTION snowflake_registry.end_grace_period() RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 BEGIN
 	PERFORM snowflake_registry.enter();
@@ -938,6 +947,7 @@ CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL,
 	machine_bits integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 BEGIN
 	IF layout IS NOT NULL OR machine_bits IS NOT NULL THEN
@@ -956,6 +966,7 @@ CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean D
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '5s'
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(machine_id >= 0, 'machine_id must be 0 or above');

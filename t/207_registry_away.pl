@@ -99,6 +99,29 @@ close $_ for $asked, $door;
 $fleet->begins_to_issue($hung, 'and when the request has failed, the next host is asked');
 $hung->stop;
 
+# A table of the registry is locked, as by VACUUM FULL that waits for a long reader.  Members give up
+# their calls, and so do their backends: at most two of each member exist at the same time.
+my @members = map { $fleet->server($_, lines => [ hosts('', $registry->host) ]) } 'one', 'other';
+$fleet->begins_to_issue($_, $_->name . ' issues IDs before the lock') for @members;
+my $locking = $registry->background_psql('postgres');
+$locking->query_safe('BEGIN; LOCK snowflake_registry.config');
+my (%waited, $most);
+ok(
+	wait_until(
+		sub {
+			my @waiting = split /\n/, $registry->safe_psql('postgres',
+				"SELECT pid FROM pg_stat_activity WHERE application_name = 'snowflake registry worker' AND wait_event_type = 'Lock'");
+			$_->psql('postgres', $nextval) for @members;
+			$waited{$_} = 1 for @waiting;
+			$most = @waiting if @waiting > ($most // 0);
+			return keys %waited >= 8;
+		}),
+	'members ask a registry that is locked again and again');
+cmp_ok($most, '<=', 4, "and hold $most connections at the same time at most");
+$locking->quit;
+$fleet->begins_to_issue($_, $_->name . ' issues IDs after the lock') for @members;
+$_->stop for @members;
+
 # Failing calls make the server ask again once a second, even if it has not reached the registry for
 # a long time.  Otherwise, twelve attempts would take more than four minutes.
 my $away = PostgreSQL::Test::Utils::tempdir_short();
