@@ -761,6 +761,34 @@ COMMENT ON FUNCTION snowflake_registry.release(uuid, timestamptz, bigint) IS
 'releases the lease that is held under a token.  The caller states that it issues no more IDs, and that all of its IDs, of any machine ID, have times before used_until, -infinity if it has issued none.  known is the greatest lease number that the caller was granted, or 0.  Does nothing if the token holds no lease.  Raises invalid_parameter_value for invalid arguments';
 
 /*
+ * Servers call the functions above in the argument of this procedure.  Their drivers send a call in
+ * several messages, and without the procedure it would be committed after the last one.  Until that
+ * arrives, the session keeps the lock of the registry, and no timeout ends it.  A call in a single
+ * message has no parameters, so pg_stat_activity would show the token to other servers.
+ *
+ * A procedure that commits cannot set search_path.
+ */
+CREATE PROCEDURE snowflake_registry.commit(answer snowflake_registry.answer,
+	OUT machine_id integer, OUT lease_from bigint, OUT lease_until bigint,
+	OUT lease_number bigint, OUT skew bigint, OUT refusal text, OUT free_at bigint)
+LANGUAGE plpgsql
+AS $$
+BEGIN
+	COMMIT;
+	machine_id := answer.machine_id;
+	lease_from := extract(epoch FROM answer.lease_from) OPERATOR(pg_catalog.*) 1000000;
+	lease_until := extract(epoch FROM answer.lease_until) OPERATOR(pg_catalog.*) 1000000;
+	lease_number := answer.lease_number;
+	skew := extract(epoch FROM answer.skew) OPERATOR(pg_catalog.*) 1000000;
+	refusal := answer.refusal;
+	free_at := extract(epoch FROM answer.free_at) OPERATOR(pg_catalog.*) 1000000;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_registry.commit IS
+'commits the transaction of the call that is its argument, and returns the answer, with times in microseconds since 1970; for servers, whose connection can be cut in the middle of a call';
+
+/*
  * Functions that administrators call
  */
 

@@ -3,7 +3,9 @@
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Fleet;
+use IO::Select;
 use IO::Socket::UNIX;
+use POSIX ();
 use SnowflakeTest;
 
 my $nextval = 'SELECT snowflake_nextval()';
@@ -121,6 +123,50 @@ cmp_ok($most, '<=', 4, "and hold $most connections at the same time at most");
 $locking->quit;
 $fleet->begins_to_issue($_, $_->name . ' issues IDs after the lock') for @members;
 $_->stop for @members;
+
+# A connection that is cut in the middle of a call, before its last message (Sync), and whose other end
+# the registry does not see: the call has been committed, and other servers' calls do not wait.
+my $cutter = PostgreSQL::Test::Utils::tempdir_short();
+my $entrance = listen_at($cutter);
+my $address = $registry->host . '/.s.PGSQL.' . $registry->port;
+my $proxy = fork() // die "cannot fork: $!";
+END { kill 'KILL', $proxy if $proxy; }
+if (!$proxy)
+{
+	my @kept;
+
+	while (my $client = $entrance->accept)
+	{
+		my $server = IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $address) or next;
+		my $sockets = IO::Select->new($client, $server);
+		my $open = 1;
+
+		push @kept, $server;
+		while ($open)
+		{
+			for my $from ($sockets->can_read)
+			{
+				$open = 0, last unless sysread($from, my $bytes, 65536);
+				my $cut = $from == $client && $bytes =~ /snowflake_registry\.claim\(/ && $bytes =~ s/S\x00\x00\x00\x04\z//;
+				syswrite($from == $client ? $server : $client, $bytes);
+				$open = 0 if $cut;
+			}
+		}
+		close $client;
+	}
+	POSIX::_exit(0);
+}
+close $entrance;
+my $severed = $fleet->server('severed', lines => [ hosts('', $cutter) ]);
+my $cut_sessions = "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%snowflake_registry.claim(%' AND pid <> pg_backend_pid()";
+ok($registry->poll_query_until('postgres', $cut_sessions), 'a claim is cut before its last message');
+my $next = $fleet->server('next', lines => [ hosts('', $registry->host) ]);
+$fleet->begins_to_issue($next, 'another server is granted a lease');
+is($registry->safe_psql('postgres', $cut_sessions), 't', 'while the session of the claim that was cut still exists');
+kill 'KILL', $proxy;
+waitpid $proxy, 0;
+undef $proxy;
+$_->stop for $severed, $next;
 
 # Failing calls make the server ask again once a second, even if it has not reached the registry for
 # a long time.  Otherwise, twelve attempts would take more than four minutes.

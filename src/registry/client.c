@@ -33,7 +33,7 @@
 
 #define ANSWER_TIMEOUT	5000	/* ms */
 
-/* The columns of the row of a claim or a renewal. */
+/* The columns of the row of a claim, a renewal or a release. */
 #define MACHINE_ID		0
 #define LEASE_FROM		1
 #define LEASE_UNTIL		2
@@ -57,32 +57,32 @@
 #define LONGEST_LEASE	(INT64CONST(2) * 365 * USECS_PER_DAY)
 #define GREATEST_SKEW	USECS_PER_DAY
 
-#define COLUMNS \
-	"machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint, " \
-	"(extract(epoch FROM lease_until) * 1000000)::bigint, lease_number, " \
-	"(extract(epoch FROM skew) * 1000000)::bigint, refusal, " \
-	"(extract(epoch FROM free_at) * 1000000)::bigint "
-
 #define INSTANT(parameter) \
-	"timestamptz '1970-01-01 00:00:00Z' + " parameter "::bigint * interval '1 microsecond'"
+	"timestamptz '1970-01-01 00:00:00Z' OPERATOR(pg_catalog.+) (" parameter \
+	"::bigint OPERATOR(pg_catalog.*) interval '1 microsecond')"
+
+/* The procedure commits before it returns the columns, which are its output arguments. */
+#define COMMIT(answer) \
+	"CALL snowflake_registry.commit(" answer ", NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
 
 /* Both end with the same parameters, see ask_for_lease. */
 #define LEASE_PARAMETERS \
-	"$5::integer * interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
+	"$5::integer OPERATOR(pg_catalog.*) interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
 
 #define CLAIM \
-	"SELECT " COLUMNS "FROM snowflake_registry.claim($1::uuid, $2, $3::integer, $4::integer, " \
-	LEASE_PARAMETERS
+	COMMIT("snowflake_registry.claim($1::uuid, $2, $3::integer, $4::integer, " LEASE_PARAMETERS)
 
 #define RENEW \
-	"SELECT " COLUMNS "FROM snowflake_registry.renew($1::uuid, $2::integer, " \
-	INSTANT("$3") ", " INSTANT("$4") ", " LEASE_PARAMETERS
+	COMMIT("snowflake_registry.renew($1::uuid, $2::integer, " INSTANT("$3") ", " INSTANT("$4") \
+		   ", " LEASE_PARAMETERS)
 
 #define IDENTITY \
 	"SELECT snowflake_registry.identity()"
 
+/* The function returns void, which is an empty text. */
 #define RELEASE \
-	"SELECT snowflake_registry.release($1::uuid, " INSTANT("$2") ", $3::bigint)"
+	COMMIT("ROW(NULL, NULL, NULL, NULL, NULL, snowflake_registry.release($1::uuid, " \
+		   INSTANT("$2") ", $3::bigint)::text, NULL)")
 
 /* A parameter of a query, as text. */
 typedef char Parameter[48];
@@ -119,9 +119,7 @@ is_copy(const PGresult *result)
 
 /*
  * The result of the query that was sent, which is empty if the registry sends none; NULL if it does
- * not answer in time.  The registry sends the
- * row before it commits.  If the commit fails, an error follows the row, and that error is the
- * result.
+ * not answer in time.  If an error follows a row, the error is the result.
  */
 static PGresult *
 get_result(SfConnection *connection)
@@ -182,14 +180,22 @@ keep_failure(const SfConnection *connection, const PGresult *result, int columns
 					   sf_connection_no_answer(connection));
 }
 
-/* The row that a query returns, of a number of columns, or NULL; then the reason is kept. */
+/*
+ * The row that a query returns, of a number of columns, or NULL; then the reason is kept.
+ *
+ * A query with parameters is sent in several messages, and its transaction ends with the last one.
+ * If the connection is cut before that, the session keeps its locks until TCP gives up, possibly
+ * for hours.  So the procedure commits a call, and a query without parameters is one message.
+ */
 static PGresult *
 run_query(SfConnection *connection, const char *query, int count,
 		  const char *const *parameters, int columns)
 {
 	PGresult   *result = NULL;
 
-	if (PQsendQueryParams(connection->libpq, query, count, NULL, parameters, NULL, NULL, 0))
+	if (count > 0 ?
+		PQsendQueryParams(connection->libpq, query, count, NULL, parameters, NULL, NULL, 0) :
+		PQsendQuery(connection->libpq, query))
 		result = get_result(connection);
 	if (is_row(result, columns))
 		return result;
@@ -336,7 +342,8 @@ sf_registry_release(SfConnection *connection, const pg_uuid_t *token, TimestampT
 	const char *parameters[] = {
 		put_uuid(texts[0], token), put_instant(texts[1], used_until), put_number(texts[2], number),
 	};
-	PGresult   *row = run_query(connection, RELEASE, lengthof(parameters), parameters, 1);
+	PGresult   *row = run_query(connection, RELEASE, lengthof(parameters), parameters,
+								LEASE_COLUMNS);
 
 	PQclear(row);
 	return row != NULL;

@@ -138,8 +138,8 @@ sub serve
 	{
 		my $body = receive($client, unpack('N', receive($client, 4) // return) - 4) // return;
 
-		($query) = $body =~ /snowflake_registry\.(\w+)\(/ if $type eq 'P';
-		give($client, $answers->{$query} // failure('42883', "no $query")) or return if $type eq 'S';
+		($query) = $body =~ /snowflake_registry\.(claim|renew|release|identity)\(/ if $type =~ /[PQ]/;
+		give($client, $answers->{$query} // failure('42883', "no $query")) or return if $type =~ /[SQ]/;
 	}
 }
 
