@@ -107,6 +107,18 @@ leads_to('a refusal until the end of all times', qr/^not today$/, claim => row(@
 is(leased('registry_state'), 'refused', 'a refusal is one');
 leads_to('a refusal with control characters', qr/^a b c\?+$/, claim => row((1) x 5, "a\nb\tc\xe9", undef));
 
+# Calls that fail make the server ask again once a second, however often it was refused, and whenever a
+# lease might be available.  Otherwise, twelve attempts would take more than four minutes.
+$false->answer(identity => row(42), claim => row(@$refused[ 0 .. 5 ], $now + 3_600_000_000));
+$server->reload;
+my $refusals = $false->asked;
+ok( wait_until(
+		sub {
+			$server->psql('postgres', $nextval);
+			return $false->asked >= $refusals + 12;
+		}),
+	'calls that fail let a server that is refused ask again and again');
+
 # Other messages than rows.
 leads_to("an answer of $_->[0]", $_->[1], claim => $_->[2])
   for [ 'nothing', $none, message('Z', 'I') ],

@@ -24,8 +24,7 @@
 								 * answers */
 #define SF_FIRST_RETRY		250 /* ms; doubled with each failure */
 #define SF_LAST_RETRY		60000	/* ms; but at most an eighth of a lease */
-#define SF_REQUESTED_RETRY	1000	/* ms, at most, while calls fail because
-									 * the registry was not reached */
+#define SF_REQUESTED_RETRY	1000	/* ms, at most, while calls fail */
 
 /* A part of a length of time: from 0, for a draw of 0, to less than all of it. */
 static inline int64_t

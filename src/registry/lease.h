@@ -43,8 +43,7 @@ typedef struct SfAnswer
 typedef enum SfLeaseRequest
 {
 	SF_REQUEST_NONE,
-	SF_REQUEST_SOON,			/* calls fail because the registry was not
-								 * reached */
+	SF_REQUEST_SOON,			/* calls fail because there is no lease */
 	SF_REQUEST_NOW,
 } SfLeaseRequest;
 
