@@ -57,8 +57,12 @@ $late->start;
 is(leased_by_standby($late), '3', 'after a crash, with another machine ID');
 is(state_of(2), 'held', 'while the former lease runs out');
 
-# Promoted without the registry, beside the old primary.
+# Promoted without the registry, beside the old primary.  A standby that cannot renew its lease is not
+# shown as one that is healthy.
 $registry->stop;
+$late->reload;
+$fleet->wait_for_state($late, 'unreachable');
+pass('a standby shows that it could not renew its lease');
 $early->promote;
 ok($fleet->issues($early), 'a standby that is promoted while the registry is away issues IDs');
 is($fleet->machine_id($early), '1', 'with the machine ID that it had');
@@ -66,6 +70,8 @@ is($fleet->leased($early, 'registry_state'), 'held', 'of its lease');
 $fleet->start_writer($early);
 ok($fleet->issues($primary), 'so does the old primary');
 $registry->start;
+$late->reload;
+$fleet->wait_for_state($late, 'standby');
 
 # With snowflake.machine_id, a standby leases when it is promoted.
 my $fixed = $fleet->server('fixed', lines => [ 'snowflake.registry_standby = on', 'snowflake.machine_id = 77', 'snowflake.registry_lease = 600' ]);
@@ -85,7 +91,7 @@ my $plain = snowflake_server('plain', 'snowflake.machine_id = 500', 'wal_level =
 $plain->backup('backup');
 my $first = standby($plain, 'first', $fleet->lines('snowflake.registry_standby = on', 'snowflake.machine_id = -1'));
 $first->poll_query_until('postgres', "SELECT last_error = 'the primary of this standby has not recorded its registry yet' FROM pg_stat_snowflake LIMIT 1") or die;
-is($fleet->leased($first, 'registry_state, lease_until IS NULL'), 'standby|t', 'a standby that cannot record its registry leases nothing');
+is($fleet->leased($first, 'registry_state, lease_until IS NULL'), 'refused|t', 'a standby that cannot record its registry leases nothing, and shows that');
 $first->promote;
 $fleet->begins_to_issue($first, 'and does when it is promoted');
 

@@ -150,17 +150,21 @@ add_position(Row *row, SfGenerator *generator)
 	add_if(row, opened, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->began)));
 }
 
-/* The lease of this server and the state of the registry; NULL if no registry is set. */
+/*
+ * The lease of this server and the state of the registry; NULL if no registry is set.  A standby
+ * that leases nothing before its promotion has the state claiming.
+ */
 static void
 add_lease(Row *row, SfShared *shared, const SfGenerator *generator)
 {
 	SfLeaseState registry = sf_lease_state(&shared->lease);
 	bool		granted = registry.lease.number != 0;
+	bool		is_healthy = registry.state == SF_LEASE_HELD || registry.state == SF_LEASE_CLAIMING;
 
 	add_if(row, granted, TimestampTzGetDatum(registry.lease.from));
 	add_if(row, granted, TimestampTzGetDatum(registry.lease.until));
-	add_if(row, generator->leased, CStringGetTextDatum(RecoveryInProgress() ? "standby" :
-													   sf_lease_state_name(registry.state)));
+	add_if(row, generator->leased, CStringGetTextDatum(is_healthy && RecoveryInProgress() ?
+													   "standby" : sf_lease_state_name(registry.state)));
 	add_if(row, registry.error[0] != '\0', CStringGetTextDatum(registry.error));
 	add_if(row, registry.skew_known, sf_interval(registry.skew));
 }
