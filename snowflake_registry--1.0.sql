@@ -85,20 +85,10 @@ COMMENT ON SCHEMA snowflake_registry IS
  * registry that was dropped and created again has another identity.  The last 15 hexadecimal digits
  * of a random UUID are 60 random bits: its version and its variant come before them.
  *
- * A machine ID that servers have requested by its number is fixed: it is not granted to a server
- * that takes any number.  Otherwise such a server could take the machine ID as soon as the lease of
- * the server that requests it ends, and keep it by renewals; the latter would be refused
- * permanently.  If a server has a fixed number without having requested it, its renewal is refused,
- * and it claims another machine ID, provided that one is free and no grace period is in progress.
- *
- * Servers whose layout has only one machine ID do not request it by its number, and it is leased to
- * any server.
- *
- * The set of fixed machine IDs affects which server is granted a lease, but not whether leases
+ * Machine IDs below reserved are granted only to servers that ask for them by their number.  A
+ * server that takes any number could otherwise take one as soon as the lease of its server ends,
+ * and keep it by renewals.  This affects which server is granted a lease, but not whether leases
  * overlap.
- *
- * A machine ID that is fixed and was never leased has the row of a lease that has no number and
- * ended in 1970.
  */
 
 CREATE TABLE snowflake_registry.config (
@@ -108,6 +98,7 @@ CREATE TABLE snowflake_registry.config (
 	max_lease interval NOT NULL DEFAULT '1 hour'
 		CHECK (max_lease > '0' AND max_lease <= '365 days'),
 	max_skew interval NOT NULL DEFAULT '10 seconds' CHECK (max_skew >= '0' AND max_skew <= '1 day'),
+	reserved integer NOT NULL DEFAULT 0 CHECK (reserved >= 0),
 	last_lease_number bigint NOT NULL DEFAULT 0,
 	grace_until timestamptz NOT NULL DEFAULT '-infinity',
 	grace_lease_number bigint NOT NULL DEFAULT 0 CHECK (grace_lease_number <= last_lease_number),
@@ -119,7 +110,7 @@ CREATE TABLE snowflake_registry.config (
 );
 
 COMMENT ON TABLE snowflake_registry.config IS
-'one row of settings and state that apply to all machine IDs: layout is that of the first claim; last_lease_number is the number of the last lease; no new lease begins before grace_until, and rows of machine with a lease_number up to grace_lease_number might be outdated; incarnation is the cluster, timeline, database and table at the last call, null if a grace period is still to begin; is_new is true until the first lease is granted, or until the first sign of an earlier registry; identity is a random number by which servers distinguish this registry from others, which a dump keeps';
+'one row of settings and state that apply to all machine IDs: layout is that of the first claim; machine IDs below reserved are leased only to servers that ask for them by number; last_lease_number is the number of the last lease; no new lease begins before grace_until, and rows of machine with a lease_number up to grace_lease_number might be outdated; incarnation is the cluster, timeline, database and table at the last call, null if a grace period is still to begin; is_new is true until the first lease is granted, or until the first sign of an earlier registry; identity is a random number by which servers distinguish this registry from others, which a dump keeps';
 
 CREATE TABLE snowflake_registry.machine (
 	machine_id integer PRIMARY KEY CHECK (machine_id >= 0),
@@ -132,13 +123,11 @@ CREATE TABLE snowflake_registry.machine (
 	seen_at timestamptz NOT NULL,
 	skew interval NOT NULL,
 	earliest_end timestamptz NOT NULL,
-	is_fixed boolean NOT NULL DEFAULT false,
-	is_wanted boolean,
 	CHECK (lease_from <= lease_until)
 );
 
 COMMENT ON TABLE snowflake_registry.machine IS
-'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one; lease_until is never moved to before earliest_end, since other holders can have issued IDs up to there; a machine ID that is_fixed is leased only to servers that ask for it; is_wanted is whether the holder of the lease has asked for this machine ID, null if the registry has lost what it asked for';
+'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one; lease_until is never moved to before earliest_end, since other holders can have issued IDs up to there';
 
 DO $$
 BEGIN
@@ -419,19 +408,6 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.check_layout(text, integer) IS
 'raises invalid_parameter_value for an invalid or null layout or number of bits; internal';
 
-CREATE FUNCTION snowflake_registry.fix(machine_id integer, holder text) RETURNS void
-LANGUAGE SQL
-BEGIN ATOMIC
-	INSERT INTO snowflake_registry.machine AS m (machine_id, holder, lease_from, lease_until,
-		earliest_end, lease_number, claimed_at, seen_at, skew, is_fixed)
-	VALUES (fix.machine_id, fix.holder, 'epoch', 'epoch', 'epoch', 0, clock_timestamp(),
-		clock_timestamp(), '0', true)
-	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE SET is_fixed = true WHERE NOT m.is_fixed;
-END;
-
-COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
-'makes a machine ID a fixed one; internal';
-
 /*
  * The stored end is never moved backward here, whatever end is requested.  A token holds one
  * lease: another lease that it held can no longer be renewed, and ends when it ends.
@@ -440,8 +416,7 @@ COMMENT ON FUNCTION snowflake_registry.fix(integer, text) IS
  * states where its lease begins, so earliest_end does not depend on that alone.
  */
 CREATE FUNCTION snowflake_registry.grant_lease(id integer, new_token uuid, new_holder text,
-	new_from timestamptz, new_until timestamptz, new_skew interval,
-	new_is_wanted boolean DEFAULT NULL)
+	new_from timestamptz, new_until timestamptz, new_skew interval)
 RETURNS snowflake_registry.answer
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -457,7 +432,7 @@ BEGIN
 		AND m.machine_id <> id;
 	INSERT INTO snowflake_registry.machine AS m
 	VALUES (id, new_token, new_holder, new_from, new_until, number, clock_timestamp(),
-		clock_timestamp(), new_skew, new_from, DEFAULT, new_is_wanted)
+		clock_timestamp(), new_skew, new_from)
 	ON CONFLICT ON CONSTRAINT machine_pkey DO UPDATE
 	SET token = excluded.token,
 		holder = excluded.holder,
@@ -469,16 +444,15 @@ BEGIN
 		claimed_at = CASE WHEN m.token = excluded.token THEN m.claimed_at
 			ELSE excluded.claimed_at END,
 		seen_at = excluded.seen_at,
-		skew = excluded.skew,
-		is_wanted = coalesce(excluded.is_wanted, m.is_wanted)
+		skew = excluded.skew
 	RETURNING m.machine_id, m.lease_from, m.lease_until, m.lease_number, m.skew INTO answer;
 	RETURN answer;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz,
-	interval, boolean) IS
-'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; new_is_wanted is null for a renewal; internal';
+	interval) IS
+'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; internal';
 
 /*
  * The previous lease must have ended by the caller's clock, because the new lease begins by
@@ -494,55 +468,31 @@ COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, times
 'whether a previously leased machine ID can be leased to a caller whose clock shows the given time; internal';
 
 /*
- * The registry is locked during a claim, so the number of claims in a second depends on the time
- * that the search for the smallest free machine ID takes.  It is often one of the first.
- * Otherwise, one aggregate finds it if there are rows for all machine IDs from 0 on, in a seventh
- * of the time that numbering all rows takes.
- *
- * Rows are numbered from 0, so a machine ID that is greater than the number of its row has a
- * gap before it.  No row after the first free one is read.
+ * The registry is locked during a claim, so the number of claims in a second depends on this
+ * search.  It reads no row after the first machine ID that is free, which often is one of the first.
  */
-CREATE FUNCTION snowflake_registry.smallest_free_of(first_rows bigint, ids bigint,
-	clock timestamptz) RETURNS bigint
-LANGUAGE SQL
-RETURN (
-	SELECT r.number
-	FROM (SELECT f.m, row_number() OVER (ORDER BY (f.m).machine_id) - 1 AS number
-		FROM (SELECT m FROM snowflake_registry.machine m
-			ORDER BY m.machine_id LIMIT first_rows) f) r
-	WHERE (r.m).machine_id > r.number OR NOT ((r.m).is_fixed AND ids > 1)
-		AND snowflake_registry.is_free(r.m, clock)
-	ORDER BY r.number LIMIT 1);
+CREATE FUNCTION snowflake_registry.smallest_free(reserved integer, ids bigint, clock timestamptz)
+RETURNS integer
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	id bigint := reserved;
+	next record;
+BEGIN
+	FOR next IN
+		SELECT m.machine_id, snowflake_registry.is_free(m, clock) AS is_free
+		FROM snowflake_registry.machine m WHERE m.machine_id >= reserved ORDER BY m.machine_id
+	LOOP
+		EXIT WHEN next.machine_id > id OR next.is_free;
+		id := id + 1;
+	END LOOP;
+	RETURN CASE WHEN id < ids THEN id END;
+END
+$$;
 
-COMMENT ON FUNCTION snowflake_registry.smallest_free_of(bigint, bigint, timestamptz) IS
-'smallest machine ID that has no row, or whose row is free, judged by the first rows alone (all of them, if that is null); null if it is after them; internal';
-
-CREATE FUNCTION snowflake_registry.smallest_free(ids bigint, clock timestamptz) RETURNS integer
-LANGUAGE SQL
-RETURN (
-	SELECT id::integer
-	FROM coalesce(
-		snowflake_registry.smallest_free_of(100, ids, clock),
-		(SELECT CASE WHEN count(*) = 0 OR max(m.machine_id) = count(*) - 1 THEN
-				least(min(m.machine_id) FILTER (WHERE NOT (m.is_fixed AND ids > 1)
-					AND snowflake_registry.is_free(m, clock)), count(*))
-			END
-		FROM snowflake_registry.machine m),
-		snowflake_registry.smallest_free_of(NULL, ids, clock)) id
-	WHERE id < ids);
-
-COMMENT ON FUNCTION snowflake_registry.smallest_free(bigint, timestamptz) IS
-'smallest machine ID, of those below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
-
-CREATE FUNCTION snowflake_registry.must_leave(m snowflake_registry.machine,
-	config snowflake_registry.config, clock timestamptz) RETURNS boolean
-LANGUAGE SQL
-RETURN m.is_fixed AND m.is_wanted IS FALSE AND config.grace_until <= least(clock_timestamp(), clock)
-	AND snowflake_registry.smallest_free(1::bigint << config.machine_bits, clock) IS NOT NULL;
-
-COMMENT ON FUNCTION snowflake_registry.must_leave(snowflake_registry.machine,
-	snowflake_registry.config, timestamptz) IS
-'whether the holder of a lease has a fixed machine ID that it has not asked for, and can be granted another one; internal';
+COMMENT ON FUNCTION snowflake_registry.smallest_free(integer, bigint, timestamptz) IS
+'smallest machine ID, of those from reserved to below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config)
 RETURNS snowflake_registry.answer
@@ -614,29 +564,23 @@ BEGIN
 			config.layout, config.machine_bits, layout, machine_bits));
 	END IF;
 
-	-- at most half, so that false requests leave the others to servers that take any number
-	IF wanted IS NOT NULL AND NOT EXISTS (
-			SELECT FROM snowflake_registry.machine m WHERE m.machine_id = wanted AND m.is_fixed)
-			AND (SELECT count(*) FROM snowflake_registry.machine m WHERE m.is_fixed) < ids / 2 THEN
-		PERFORM snowflake_registry.fix(wanted, holder);
-	END IF;
-
 	-- the server repeats its claim, because the answer was lost
 	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.token = claim.token;
 	IF last.lease_number > config.grace_lease_number
-			AND coalesce(wanted = last.machine_id,
-				NOT snowflake_registry.must_leave(last, config, clock)) THEN
+			AND coalesce(wanted, last.machine_id) = last.machine_id THEN
 		RETURN snowflake_registry.grant_lease(last.machine_id, token, holder, last.lease_from,
-			lease_until, skew, wanted IS NOT NULL);
+			lease_until, skew);
 	END IF;
 
 	IF config.grace_until > least(clock_timestamp(), clock) THEN
 		RETURN snowflake_registry.refuse_in_grace_period(config);
 	END IF;
-	id := coalesce(wanted, snowflake_registry.smallest_free(ids, clock));
+	id := coalesce(wanted, snowflake_registry.smallest_free(config.reserved, ids,
+		clock));
 	IF id IS NULL THEN
 		SELECT min(m.lease_until) INTO free_at
-		FROM snowflake_registry.machine m WHERE m.machine_id < ids AND NOT (m.is_fixed AND ids > 1);
+		FROM snowflake_registry.machine m
+		WHERE m.machine_id >= config.reserved AND m.machine_id < ids;
 		RETURN snowflake_registry.refuse(CASE
 			WHEN free_at IS NULL THEN format('all %s machine IDs are reserved for servers that'
 				' request them', ids)
@@ -651,7 +595,7 @@ BEGIN
 	RETURN snowflake_registry.grant_lease(id, token, holder,
 		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
 			last.lease_until),
-		lease_until, skew, wanted IS NOT NULL);
+		lease_until, skew);
 END
 $$;
 
@@ -701,9 +645,6 @@ BEGIN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
 			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under'
 				' this token', machine_id));
-		ELSIF snowflake_registry.must_leave(stored, config, clock) THEN
-			RETURN snowflake_registry.refuse(format('machine ID %s is reserved for servers that'
-				' request it', machine_id));
 		END IF;
 	ELSIF lease_until
 			> greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
@@ -857,7 +798,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.declare_first() IS
-'tells a new registry that no earlier one has leased machine IDs to the same servers, and no server has a number set by hand (except fixed numbers), so that it grants leases at once; the registry cannot check that.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
+'tells a new registry that no earlier one has leased machine IDs to the same servers, and no server has a number set by hand (except reserved numbers), so that it grants leases at once; the registry cannot check that.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
 
 /*
  * A grace period must extend beyond the end of all leases that might be lost, including those
@@ -866,7 +807,7 @@ COMMENT ON FUNCTION snowflake_registry.declare_first() IS
  * extended accordingly.
  */
 CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL,
-	max_skew interval DEFAULT NULL)
+	max_skew interval DEFAULT NULL, reserved integer DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -879,6 +820,8 @@ BEGIN
 	config := snowflake_registry.enter();
 	max_lease := coalesce(snowflake_registry.exactly(max_lease), config.max_lease);
 	max_skew := coalesce(snowflake_registry.exactly(max_skew), config.max_skew);
+	PERFORM snowflake_registry.require(coalesce(reserved >= 0, true),
+		'reserved must be 0 or above');
 	PERFORM snowflake_registry.require(max_lease > '0' AND max_lease <= '365 days',
 		'max_lease must be above 0 and at most 365 days');
 	PERFORM snowflake_registry.require(max_skew >= '0' AND max_skew <= '1 day',
@@ -893,7 +836,7 @@ BEGIN
 				' have ended.';
 	END IF;
 	UPDATE snowflake_registry.config c SET max_lease = configure.max_lease,
-		max_skew = configure.max_skew
+		max_skew = configure.max_skew, reserved = coalesce(configure.reserved, c.reserved)
 	RETURNING * INTO config;
 	UPDATE snowflake_registry.config c
 	SET grace_until = greatest(c.grace_until,
@@ -901,8 +844,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.configure(interval, interval) IS
-'sets the longest lease, and the greatest difference between the clocks of a server and the registry; null leaves a limit unchanged.  Extends the grace period of a new registry accordingly.  After a failover that loses an increase, call start_grace_period().  Raises object_not_in_prerequisite_state if a lease ends later than smaller limits allow, invalid_parameter_value if an argument is out of range';
+COMMENT ON FUNCTION snowflake_registry.configure(interval, interval, integer) IS
+'sets the longest lease, the greatest difference between the clocks of a server and the registry, and the number below which machine IDs are leased only to servers that ask for them by number; null leaves a limit unchanged.  Extends the grace period of a new registry accordingly.  After a failover that loses an increase, call start_grace_period().  Raises object_not_in_prerequisite_state if a lease ends later than smaller limits allow, invalid_parameter_value if an argument is out of range';
 
 /*
  * The IDs of a server are at most one minute ahead of its clock.
@@ -990,58 +933,34 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
 'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
 
-CREATE FUNCTION snowflake_registry.set_fixed(machine_id integer, fixed boolean DEFAULT true)
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '5s'
-AS $$
-BEGIN
-	PERFORM snowflake_registry.require(machine_id >= 0, 'machine_id must be 0 or above');
-	PERFORM snowflake_registry.require(fixed IS NOT NULL, 'fixed must not be null');
-	PERFORM snowflake_registry.enter();
-	IF fixed THEN
-		PERFORM snowflake_registry.fix(machine_id, '');
-	ELSE
-		UPDATE snowflake_registry.machine m SET is_fixed = false
-			WHERE m.machine_id = set_fixed.machine_id;
-		DELETE FROM snowflake_registry.machine m WHERE m.machine_id = set_fixed.machine_id
-			AND m.lease_number = 0;
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_registry.set_fixed(integer, boolean) IS
-'makes a machine ID a fixed one, which is leased only to servers that ask for it by snowflake.machine_id, or one that is leased to any server again; a claim that asks for a machine ID makes it a fixed one, until half of all are.  Raises invalid_parameter_value for invalid arguments';
-
 CREATE VIEW snowflake_registry.machines AS
 SELECT machine_id, holder,
-	CASE WHEN lease_number = 0 THEN 'never leased' WHEN token IS NULL THEN 'released'
-		WHEN lease_until <= clock_timestamp() THEN 'expired' ELSE 'held' END AS state,
-	lease_from, lease_until, claimed_at, seen_at, skew, is_fixed
+	CASE WHEN token IS NULL THEN 'released' WHEN lease_until <= clock_timestamp() THEN 'expired'
+		ELSE 'held' END AS state,
+	lease_from, lease_until, claimed_at, seen_at, skew
 FROM snowflake_registry.machine;
 
 COMMENT ON VIEW snowflake_registry.machines IS
-'machine IDs that were ever leased or are fixed, each with its last lease; skew is how far the holder''s clock was ahead of the registry''s at seen_at; is_fixed means that only servers that ask for the machine ID are granted it';
+'machine IDs that were ever leased, each with its last lease; skew is how far the holder''s clock was ahead of the registry''s at seen_at';
 
 CREATE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
 	CASE WHEN m.taken = n.ids AND m.next_free_at IS NOT NULL
 		THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
 	CASE WHEN c.grace_until > clock_timestamp() THEN c.grace_until END AS grace_until,
-	c.max_lease, c.max_skew, c.last_lease_number, m.fixed
+	c.max_lease, c.max_skew, c.reserved, c.last_lease_number
 FROM snowflake_registry.config c
-	CROSS JOIN LATERAL (SELECT 1::bigint << c.machine_bits AS ids) n
+	CROSS JOIN LATERAL (SELECT 1::bigint << c.machine_bits AS all_ids) a
+	CROSS JOIN LATERAL (SELECT all_ids - least(all_ids, c.reserved) AS ids) n
 	CROSS JOIN LATERAL (
-		SELECT count(token) FILTER (WHERE lease_until > clock_timestamp()) AS held,
-			count(*) FILTER (WHERE machine_id < n.ids) AS taken,
-			min(lease_until) FILTER (WHERE machine_id < n.ids AND lease_until > clock_timestamp()
-				AND NOT (is_fixed AND n.ids > 1)) AS next_free_at,
-			count(*) FILTER (WHERE is_fixed) AS fixed
-		FROM snowflake_registry.machine WHERE lease_until > clock_timestamp() OR is_fixed) m;
+		SELECT count(token) AS held, count(*) FILTER (WHERE is_any) AS taken,
+			min(lease_until) FILTER (WHERE is_any) AS next_free_at
+		FROM snowflake_registry.machine,
+			LATERAL (SELECT machine_id - c.reserved BETWEEN 0 AND n.ids - 1 AS is_any) i
+		WHERE lease_until > clock_timestamp()) m;
 
 COMMENT ON VIEW snowflake_registry.status IS
-'state of the registry, as one row, or none before its first call: held, free, fixed are numbers of machine IDs, and free ones are neither leased nor fixed; next_free_at is when one that is not fixed becomes free, null if one is free or all are fixed; grace_until is null unless a grace period is in progress';
+'state of the registry, as one row, or none before its first call: held and free are numbers of machine IDs, and free ones are neither leased nor reserved; next_free_at is when one that is not reserved becomes free, null if one is free or all are reserved; grace_until is null unless a grace period is in progress';
 
 /*
  * Privileges: identity() can be called by all roles that may use the schema, a privilege that

@@ -26,8 +26,7 @@ my $pause = 1.5 * $lease; # s, for which a server or a session is paused at most
 # large.)  The WAL writer writes seldom, so that only a flush keeps a reservation.
 my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=100us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
 	"snowflake.max_wait = '1s'", "snowflake.max_ahead = '2s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
-my @not_leased = (2, 3);
-my $own_machine_id = 3;
+my $own_machine_id = 1;    # below those that are leased
 
 my $number = 0;
 my $clock = TestClock->new;
@@ -35,8 +34,7 @@ my $fleet = Fleet->new($clock);
 my $registry = { name => 'registry', clock => $clock, node => $fleet->registry, clock_off => $clock_off, longest_pause => $pause };
 my $second_place = $fleet->failover_to('place2');    # for its port
 my @ports = map { $_->port } $registry->{node}, $second_place;
-$registry->{node}->safe_psql('postgres', "SELECT snowflake_registry.configure('$lease s', '$greatest_skew s')");
-$registry->{node}->safe_psql('postgres', "SELECT snowflake_registry.set_fixed($_)") for @not_leased;
+$registry->{node}->safe_psql('postgres', "SELECT snowflake_registry.configure('$lease s', '$greatest_skew s', reserved => 2)");
 my @servers = map { new_server("server$_", $clock_off) } 1 .. 3;
 my $fixed = new_server('fixed', $own_clock_off, "snowflake.registry = ''", "snowflake.machine_id = $own_machine_id");
 my $paused = 0;

@@ -126,7 +126,7 @@ TRUNCATE snowflake_registry.config, said;
 SELECT snowflake_registry.declare_first();
 SELECT * FROM snowflake_registry.status;
 SELECT * FROM claim('a');
-SELECT layout, machine_bits, held, free, next_free_at, grace_until, max_lease, max_skew, last_lease_number FROM snowflake_registry.status;
+SELECT layout, machine_bits, held, free, next_free_at, grace_until, max_lease, max_skew, reserved, last_lease_number FROM snowflake_registry.status;
 SELECT (lease('a')).lease_until - (lease('a')).lease_from BETWEEN '69 s' AND '71 s' AS from_max_skew_ago,
        (lease('a')).lease_until > clock_timestamp() + interval '50 s' AS until_in_a_minute,
        (lease('a')).skew BETWEEN '-9 s' AND '0' AS skew;
@@ -139,7 +139,7 @@ SELECT count(*), count(DISTINCT (answer).lease_from) AS starts, count(DISTINCT (
 SELECT * FROM claim('b', wanted => 0);
 SELECT * FROM claim('b');
 SELECT * FROM claim('c');
-SELECT held, free, next_free_at = (lease('b')).lease_until AS next_free_at FROM snowflake_registry.status;
+SELECT held, free, next_free_at = (lease('a')).lease_until AS next_free_at FROM snowflake_registry.status;
 
 -- renewal: the end moves forward, and never backward
 SELECT * FROM renew('b', lease => '2 minutes');
@@ -606,73 +606,37 @@ CREATE OR REPLACE FUNCTION claim(server text, wanted integer DEFAULT NULL, lease
     OUT id integer, OUT lease_number bigint, OUT refusal text, OUT free_at_is_known boolean)
 LANGUAGE SQL
 RETURN keep(server, snowflake_registry.claim(token(server), layout, machine_bits, wanted, lease, clock_timestamp() + off, server, known));
--- a machine ID that a server asks for by its number is fixed: when its lease has ended, servers
--- that take any number are not granted it
+-- machine IDs below reserved are leased only to servers that ask for them by number, also when a lease
+-- has ended
 TRUNCATE snowflake_registry.machine;
+SELECT snowflake_registry.configure(reserved => 2);
+SELECT held, free, reserved, next_free_at FROM snowflake_registry.status;
 SELECT id, refusal FROM claim('a', wanted => 0, lease => '1 second');
 UPDATE snowflake_registry.machine SET lease_until = clock_timestamp();
 SELECT id, refusal FROM claim('b');
-SELECT id, refusal FROM claim('c', wanted => 0);
-SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
-SELECT held, free, fixed, next_free_at FROM snowflake_registry.status;
--- one that takes any number has a number that another asks for: with its next renewal it gets
--- another one, and the number is leased to the one that asks for it as soon as it is free
-SELECT id, refusal FROM claim('d', wanted => 1);
-SELECT id, refusal FROM renew('b');
-SELECT id, refusal FROM claim('b');
-UPDATE snowflake_registry.machine SET lease_until = clock_timestamp() WHERE machine_id = 1;
-SELECT id, refusal FROM claim('d', wanted => 1);
-SELECT id, refusal FROM renew('d');
-SELECT id, refusal FROM claim('b');
-SELECT id, refusal FROM renew('b');
--- calls fix at most half of the machine IDs
-SELECT id, refusal FROM claim('e', wanted => 2);
-SELECT id, refusal FROM renew('b');
-SELECT id, refusal FROM claim('f');
-SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
-SELECT held, free, fixed,
-	next_free_at = (SELECT min(lease_until) FROM snowflake_registry.machines WHERE NOT is_fixed) AS next_free_at,
-	next_free_at > (SELECT min(lease_until) FROM snowflake_registry.machines) AS a_fixed_one_ends_before
+SELECT id, refusal FROM claim('c', wanted => 1);
+SELECT id, refusal FROM claim('d');
+SELECT id, refusal FROM claim('e');
+SELECT held, free, reserved, next_free_at = (SELECT min(lease_until) FROM snowflake_registry.machines WHERE machine_id >= 2) AS next_free_at
 FROM snowflake_registry.status;
--- an administrator fixes more of them, and also those that were never leased; without another one
--- that is free a lease is renewed
-SELECT snowflake_registry.set_fixed(2);
+-- a server can ask for any other number, too
+SELECT release('d');
+SELECT id, refusal FROM claim('f', wanted => 3);
+SELECT id, refusal FROM claim('d', wanted => 0);
+SELECT machine_id, state FROM snowflake_registry.machines ORDER BY machine_id;
+-- more are reserved, and more than exist; holders keep theirs
+SELECT snowflake_registry.configure(reserved => 4);
 SELECT id, refusal FROM renew('b');
-SELECT release(server) FROM unnest('{c,d,f}'::text[]) server;
-SELECT snowflake_registry.set_fixed(3);
-SELECT id, refusal FROM renew('b');
-SELECT held, free, fixed, next_free_at FROM snowflake_registry.status;
-SELECT id, refusal FROM claim('f');
-SELECT release('b');
-SELECT id, refusal FROM claim('f');
-SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
-SELECT snowflake_registry.set_fixed(machine_id, false) FROM generate_series(1, 3) machine_id;
-SELECT id, refusal FROM claim('f', wanted => 2);
-TRUNCATE snowflake_registry.machine;
-SELECT snowflake_registry.set_fixed(1), snowflake_registry.set_fixed(1);
-SELECT machine_id, state, is_fixed FROM snowflake_registry.machines;
-SELECT id, refusal FROM claim('a');
 SELECT id, refusal FROM claim('b');
-SELECT snowflake_registry.set_fixed(1, false);
-SELECT machine_id, state, is_fixed FROM snowflake_registry.machines ORDER BY machine_id;
-SELECT id, refusal FROM claim('c');
+SELECT id, refusal FROM claim('e');
+SELECT held, free, reserved, next_free_at FROM snowflake_registry.status;
+SELECT snowflake_registry.configure(reserved => 9), snowflake_registry.configure();
+SELECT id, refusal FROM claim('e');
+SELECT held, free, reserved, next_free_at FROM snowflake_registry.status;
 \set VERBOSITY terse
-SELECT snowflake_registry.set_fixed(-1);
-SELECT snowflake_registry.set_fixed(1, NULL);
+SELECT snowflake_registry.configure(reserved => -1);
 \set VERBOSITY default
--- in a grace period a server keeps a number that another asks for
-TRUNCATE snowflake_registry.machine;
-SELECT id, refusal FROM claim('a');
-SELECT snowflake_registry.start_grace_period() > now() AS in_grace_period;
-SELECT id, refusal FROM renew('a');
-SELECT id, refusal FROM claim('b', wanted => 0);
-SELECT id, refusal FROM renew('a');
-SELECT id, refusal FROM claim('a');
-SELECT snowflake_registry.end_grace_period();
-SELECT id, refusal FROM renew('a');
--- a lease of which it is not known what its holder has asked for is renewed
-UPDATE snowflake_registry.machine SET is_wanted = NULL;
-SELECT id, refusal FROM renew('a');
+SELECT snowflake_registry.configure(reserved => 0);
 TRUNCATE snowflake_registry.machine;
 
 -- the identity stays the same, and the first call makes it
@@ -720,29 +684,31 @@ DECLARE
 	clock CONSTANT timestamptz := clock_timestamp();
 	cases integer[] := array_fill(0, '{5}');
 	ids bigint;
+	reserved integer;
 	rows bigint;
 	expected integer;
 	found integer;
 BEGIN
 	FOR i IN 1 .. 500 LOOP
 		ids := CASE WHEN i % 3 = 0 THEN 1 << floor(random() * 9)::integer ELSE 256 END;
+		reserved := floor(random() * 4);
 		rows := floor(random() * least(ids * 1.2, 200));
 		TRUNCATE snowflake_registry.machine;
-		INSERT INTO snowflake_registry.machine (machine_id, token, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, earliest_end, is_fixed)
+		INSERT INTO snowflake_registry.machine (machine_id, token, holder, lease_from, lease_until, lease_number, claimed_at, seen_at, skew, earliest_end)
 		SELECT n, CASE WHEN random() < 0.8 THEN gen_random_uuid() END, '', 'epoch', clock + CASE WHEN random() < 1 - 1.0 / greatest(rows, 1) THEN interval '1 h' ELSE '-1 h' END,
-			n + 1, clock, clock, '0', 'epoch', random() < 0.1
+			n + 1, clock, clock, '0', 'epoch'
 		FROM generate_series(1, rows) r, LATERAL (SELECT r - 1 AS n) n WHERE i % 4 < 2 OR random() < 1 - 1.0 / greatest(rows, 1);
-		SELECT n INTO expected FROM generate_series(0, ids - 1) n
-		WHERE NOT EXISTS (SELECT FROM snowflake_registry.machine WHERE machine_id = n AND (is_fixed AND ids > 1 OR lease_until > clock))
+		SELECT n INTO expected FROM generate_series(reserved, ids - 1) n
+		WHERE NOT EXISTS (SELECT FROM snowflake_registry.machine WHERE machine_id = n AND lease_until > clock)
 		ORDER BY n LIMIT 1;
-		found := snowflake_registry.smallest_free(ids, clock);
+		found := snowflake_registry.smallest_free(reserved, ids, clock);
 		IF found IS DISTINCT FROM expected THEN
 			RAISE EXCEPTION 'of % machine IDs, % is found and not %', ids, found, expected;
 		END IF;
 		cases[1] := cases[1] + (found IS NULL)::integer;
 		cases[2] := cases[2] + coalesce(found < 100, false)::integer;
 		IF found >= 100 THEN	-- the end, a free one, a gap
-			cases[3] := cases[3] + (found = (SELECT count(*) FROM snowflake_registry.machine))::integer;
+			cases[3] := cases[3] + (found > (SELECT max(machine_id) FROM snowflake_registry.machine))::integer;
 			cases[4] := cases[4] + (found = ANY (SELECT machine_id FROM snowflake_registry.machine))::integer;
 			cases[5] := cases[5] + (found < (SELECT max(machine_id) FROM snowflake_registry.machine) AND found <> ALL (SELECT machine_id FROM snowflake_registry.machine))::integer;
 		END IF;

@@ -232,16 +232,17 @@ my $documented = $fleet->server('documented', lines => [
 		'snowflake.registry_lease = 0' ]);
 my ($status, $id) = $documented->psql('postgres', $nextval);
 is($status, 0, 'a server issues IDs that leases by a role without other rights');
-is($registry->safe_psql('documented', "SELECT state FROM snowflake_registry.machines ORDER BY state"), "held\nnever leased", 'from the registry of the documents, which has a fixed number, too');
+is($registry->safe_psql('documented', "SELECT state FROM snowflake_registry.machines ORDER BY state"), "held", 'from the registry of the documents');
+is($documented->safe_psql('postgres', 'SELECT snowflake_server_machine_id()'), '79', 'where the numbers set by hand are reserved');
 is($documented->safe_psql('postgres', "SELECT lease_until > now() + interval '59 minutes' FROM pg_stat_snowflake LIMIT 1"), 't', 'for an hour, by default');
 fails_with($registry, '\\connect "dbname=documented user=snowflake_server"' . "\nSELECT * FROM snowflake_registry.machine", '42501', qr/permission denied/);
 $documented->stop;
 
-# As the same page says: a number that was set by hand is fixed before any server uses the registry.
+# As the same page says: a number that was set by hand is reserved before any server uses the registry.
 my $hand = $fleet->server('hand', lines => [ "snowflake.registry = ''", 'snowflake.machine_id = 0' ]);
 ok($fleet->issues($hand), 'a server whose number was set by hand issues IDs');
 $registry->safe_psql('postgres', 'CREATE DATABASE by_hand');
-$registry->safe_psql('by_hand', 'CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.set_fixed(0); SELECT snowflake_registry.declare_first()');
+$registry->safe_psql('by_hand', 'CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.configure(reserved => 1); SELECT snowflake_registry.declare_first()');
 my $by_hand = "snowflake.registry = 'host=" . $registry->host . ' port=' . $registry->port . " dbname=by_hand'";
 my $beside = $fleet->server('beside', lines => [$by_hand]);
 $fleet->begins_to_issue($beside, 'a server that leases any number issues IDs beside it');
