@@ -148,7 +148,7 @@ CREATE TYPE snowflake_registry.answer AS (
 );
 
 COMMENT ON TYPE snowflake_registry.answer IS
-'a lease, its number, and how far the caller''s clock is ahead of the registry''s; or the reason for a refusal, with the time at which a lease might become available, if that is known.  A refusal is not an error, because an error would undo a grace period that the call has begun';
+'a lease and its number, or the reason for a refusal, with the time at which a lease might become available, if that is known; and how far the caller''s clock is ahead of the registry''s.  A refusal is not an error, because an error would undo a grace period that the call has begun';
 
 /*
  * Internal functions, called by the functions below
@@ -344,12 +344,13 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.identity() IS
 'the identity of this registry, which servers compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
 
-CREATE FUNCTION snowflake_registry.refuse(refusal text, free_at timestamptz DEFAULT NULL)
+CREATE FUNCTION snowflake_registry.refuse(skew interval, refusal text,
+	free_at timestamptz DEFAULT NULL)
 RETURNS snowflake_registry.answer
 LANGUAGE SQL IMMUTABLE
-RETURN ROW(NULL, NULL, NULL, NULL, NULL, refusal, free_at)::snowflake_registry.answer;
+RETURN ROW(NULL, NULL, NULL, NULL, skew, refusal, free_at)::snowflake_registry.answer;
 
-COMMENT ON FUNCTION snowflake_registry.refuse(text, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.refuse(interval, text, timestamptz) IS
 'answer with the reason for a refusal, and the time at which a lease might become available, if known; internal';
 
 CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval,
@@ -469,7 +470,7 @@ COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, times
 
 /*
  * The registry is locked during a claim, so the number of claims in a second depends on this
- * search.  It reads no row after the first machine ID that is free, which often is one of the first.
+ * search.  It reads no row after the first machine ID that is free, often one of the first.
  */
 CREATE FUNCTION snowflake_registry.smallest_free(reserved integer, ids bigint, clock timestamptz)
 RETURNS integer
@@ -494,20 +495,17 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.smallest_free(integer, bigint, timestamptz) IS
 'smallest machine ID, of those from reserved to below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
-CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config)
+CREATE FUNCTION snowflake_registry.refuse_in_grace_period(skew interval,
+	config snowflake_registry.config)
 RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
-RETURN CASE
-	WHEN config.is_new THEN
-		snowflake_registry.refuse(format('the registry is new, and'
-			' snowflake_registry.declare_first() was not called: no new lease begins before %s',
-			config.grace_until), config.grace_until)
-	ELSE
-		snowflake_registry.refuse(format('the registry was moved or restored: no new lease begins'
-			' before %s', config.grace_until), config.grace_until)
-END;
+RETURN snowflake_registry.refuse(skew, format('%s: no new lease begins before %s',
+	CASE WHEN config.is_new
+		THEN 'the registry is new, and snowflake_registry.declare_first() was not called'
+		ELSE 'the registry was moved or restored' END, config.grace_until), config.grace_until);
 
-COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry.config) IS
+COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(interval,
+	snowflake_registry.config) IS
 'refusal during a grace period; internal';
 
 /*
@@ -550,7 +548,7 @@ BEGIN
 	config := snowflake_registry.enter(skew, known, token);
 	objection := snowflake_registry.objection(skew, lease, config);
 	IF objection IS NOT NULL THEN
-		RETURN snowflake_registry.refuse(objection);
+		RETURN snowflake_registry.refuse(skew, objection);
 	END IF;
 	lease_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
 
@@ -558,7 +556,7 @@ BEGIN
 		UPDATE snowflake_registry.config SET layout = claim.layout,
 			machine_bits = claim.machine_bits;
 	ELSIF (config.layout, config.machine_bits) <> (layout, machine_bits) THEN
-		RETURN snowflake_registry.refuse(format(
+		RETURN snowflake_registry.refuse(skew, format(
 			'the registry is for layout "%s" with machine_bits %s, not for layout "%s" with'
 				' machine_bits %s',
 			config.layout, config.machine_bits, layout, machine_bits));
@@ -573,7 +571,7 @@ BEGIN
 	END IF;
 
 	IF config.grace_until > least(clock_timestamp(), clock) THEN
-		RETURN snowflake_registry.refuse_in_grace_period(config);
+		RETURN snowflake_registry.refuse_in_grace_period(skew, config);
 	END IF;
 	id := coalesce(wanted, snowflake_registry.smallest_free(config.reserved, ids,
 		clock));
@@ -581,16 +579,15 @@ BEGIN
 		SELECT min(m.lease_until) INTO free_at
 		FROM snowflake_registry.machine m
 		WHERE m.machine_id >= config.reserved AND m.machine_id < ids;
-		RETURN snowflake_registry.refuse(CASE
+		RETURN snowflake_registry.refuse(skew, CASE
 			WHEN free_at IS NULL THEN format('all %s machine IDs are reserved for servers that'
 				' request them', ids)
 			ELSE format('all %s machine IDs are taken until %s', ids, free_at) END, free_at);
 	END IF;
 	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.machine_id = id;
 	IF NOT snowflake_registry.is_free(last, clock) THEN
-		RETURN snowflake_registry.refuse(
-			format('machine ID %s is taken until %s by "%s"', id, last.lease_until, last.holder),
-				last.lease_until);
+		RETURN snowflake_registry.refuse(skew, format('machine ID %s is taken until %s by "%s"',
+			id, last.lease_until, last.holder), last.lease_until);
 	END IF;
 	RETURN snowflake_registry.grant_lease(id, token, holder,
 		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
@@ -636,21 +633,21 @@ BEGIN
 	config := snowflake_registry.enter(skew, known, token, machine_id);
 	objection := snowflake_registry.objection(skew, lease, config);
 	IF objection IS NOT NULL THEN
-		RETURN snowflake_registry.refuse(objection);
+		RETURN snowflake_registry.refuse(skew, objection);
 	END IF;
 	new_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
 
 	SELECT * INTO stored FROM snowflake_registry.machine m WHERE m.machine_id = renew.machine_id;
 	IF stored.lease_number > config.grace_lease_number THEN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
-			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under'
-				' this token', machine_id));
+			RETURN snowflake_registry.refuse(skew,
+				format('this lease of machine ID %s is not held under this token', machine_id));
 		END IF;
 	ELSIF lease_until
 			> greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN
-		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s',
-			machine_id, lease_until));
+		RETURN snowflake_registry.refuse(skew,
+			format('no registry has leased machine ID %s until %s', machine_id, lease_until));
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
@@ -658,7 +655,7 @@ BEGIN
 				session_user, machine_id;
 		END IF;
 	ELSE
-		RETURN snowflake_registry.refuse_in_grace_period(config);
+		RETURN snowflake_registry.refuse_in_grace_period(skew, config);
 	END IF;
 	RETURN snowflake_registry.grant_lease(machine_id, token, holder, lease_from, new_until, skew);
 END

@@ -20,6 +20,7 @@ my $second = $fleet->server('second', clock => $ahead);
 $fleet->wait_for_state($second, 'refused');
 like($fleet->leased($second, 'last_error'), qr/^the clock is 00:59:5.* ahead of that of the registry|^the clock is 01:00:0.* ahead of that of the registry/,
 	'a server an hour ahead is refused');
+is($fleet->leased($second, "skew BETWEEN '59 minutes' AND '61 minutes'"), 't', 'and shows how far its clock is ahead');
 ok(!$fleet->issues($second), 'and issues no IDs');
 $registry->safe_psql('postgres', "SELECT snowflake_registry.configure(NULL, '2 hours')");
 

@@ -233,6 +233,8 @@ read_refusal(const PGresult *row, SfAnswer *answer)
 			return;
 		free_at = number + SF_UNIX_EPOCH;
 	}
+	if (!PQgetisnull(row, 0, SKEW))
+		answer->skew_known = read_number(row, SKEW, -LATEST, LATEST, &answer->skew, answer);
 	sf_answer_fail(answer, SF_LEASE_REFUSED, "%s", PQgetvalue(row, 0, REFUSAL));
 	answer->free_at = free_at;
 }
@@ -267,6 +269,7 @@ read_lease(const PGresult *row, const SfClaim *claim, bool renewal, SfAnswer *an
 			 read_number(row, SKEW, -GREATEST_SKEW, GREATEST_SKEW, &answer->skew, answer))
 	{
 		answer->state = SF_LEASE_HELD;
+		answer->skew_known = true;
 		answer->error[0] = '\0';
 		memset(&answer->lease, 0, sizeof(answer->lease));
 		answer->lease.machine_id = (uint32) machine_id;

@@ -85,11 +85,9 @@ sf_lease_record(SfLeaseState *registry, const SfAnswer *answer)
 		sf_postmaster_keep_lease(&answer->lease);
 	sf_lock_acquire(&registry->lock);
 	if (answer->state == SF_LEASE_HELD)
-	{
 		registry->lease = answer->lease;
-		registry->skew_known = true;
-		registry->skew = answer->skew;
-	}
+	registry->skew_known = answer->skew_known;
+	registry->skew = answer->skew;
 	registry->free_at = answer->free_at;
 	registry->other_identity = answer->other_identity;
 	before = set_state(registry, answer->state, answer->error);

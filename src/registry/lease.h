@@ -30,8 +30,9 @@ typedef struct SfAnswer
 {
 	SfLeaseStatus state;		/* held, refused, or unreachable */
 	SfLease		lease;			/* if held */
+	bool		skew_known;
 	int64		skew;			/* us that this server's clock is ahead of the
-								 * registry's; if held */
+								 * registry's */
 	TimestampTz free_at;		/* if refused: when a lease might be granted,
 								 * or infinity */
 	int64		other_identity; /* if refused because the registry is not the
@@ -55,7 +56,7 @@ typedef struct SfLeaseState
 	SfLeaseStatus state;
 	TimestampTz since;			/* of the current state */
 	bool		skew_known;
-	int64		skew;			/* of the last attempt that was granted */
+	int64		skew;			/* of the last answer */
 	char		error[1024];	/* these are of the last attempt */
 	TimestampTz free_at;
 	int64		other_identity;
