@@ -943,10 +943,14 @@ COMMENT ON VIEW snowflake_registry.machines IS
 CREATE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
 	CASE WHEN m.taken = n.ids AND m.next_free_at IS NOT NULL
-		THEN greatest(m.next_free_at, c.grace_until) END AS next_free_at,
-	CASE WHEN c.grace_until > clock_timestamp() THEN c.grace_until END AS grace_until,
+		THEN greatest(m.next_free_at, g.grace_until) END AS next_free_at,
+	CASE WHEN g.grace_until > clock_timestamp() THEN g.grace_until END AS grace_until,
 	c.max_lease, c.max_skew, c.reserved, c.last_lease_number
 FROM snowflake_registry.config c
+	CROSS JOIN LATERAL (SELECT CASE WHEN pg_is_in_recovery() THEN c.grace_until
+		WHEN c.incarnation = snowflake_registry.current_incarnation() THEN c.grace_until
+		ELSE greatest(c.grace_until, clock_timestamp() + c.max_lease + 2 * c.max_skew)
+		END AS grace_until) g
 	CROSS JOIN LATERAL (SELECT 1::bigint << c.machine_bits AS all_ids) a
 	CROSS JOIN LATERAL (SELECT all_ids - least(all_ids, c.reserved) AS ids) n
 	CROSS JOIN LATERAL (
@@ -957,7 +961,7 @@ FROM snowflake_registry.config c
 		WHERE lease_until > clock_timestamp()) m;
 
 COMMENT ON VIEW snowflake_registry.status IS
-'state of the registry, as one row, or none before its first call: held and free are numbers of machine IDs, and free ones are neither leased nor reserved; next_free_at is when one that is not reserved becomes free, null if one is free or all are reserved; grace_until is null unless a grace period is in progress';
+'state of the registry, as one row, or none before its first call: held and free are numbers of machine IDs, and free ones are neither leased nor reserved; next_free_at is when one that is not reserved becomes free, null if one is free or all are reserved; grace_until is null unless a grace period is in progress, or begins with the next call';
 
 /*
  * Privileges: identity() can be called by all roles that may use the schema, a privilege that
@@ -967,4 +971,5 @@ COMMENT ON VIEW snowflake_registry.status IS
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_registry.identity() TO PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
+GRANT EXECUTE ON FUNCTION snowflake_registry.current_incarnation() TO pg_monitor;
 GRANT SELECT ON snowflake_registry.machines, snowflake_registry.status TO pg_monitor;
