@@ -321,6 +321,8 @@ BEGIN
 	same := (open_limit OR ARRAY(SELECT l FROM unnest(got_on) l ORDER BY l) = ARRAY(SELECT l FROM unnest(got_off) l ORDER BY l))
 		AND (NOT ordered OR ARRAY(SELECT keys(l) FROM unnest(got_on) WITH ORDINALITY u (l, o) ORDER BY o)
 			= ARRAY(SELECT keys(l) FROM unnest(got_off) WITH ORDINALITY u (l, o) ORDER BY o));
+	-- a comparison of texts of two collations raises an error, if the plan gets as far as to execute it
+	same := same OR '42P22' IN (got_on[1], got_off[1]);
 	INSERT INTO outcomes VALUES (number, statement, way, cardinality(got_off), CASE WHEN got_off[1] ~ '^[0-9A-Z]{5}$' THEN got_off[1] || ' ' || got_off[2] END, plan_on <> plan_off, same);
 	IF NOT same THEN
 		RAISE WARNING E'query % differs (%, as %):\n%\nwith pushdown: %\n%\nwithout: %\n%', number, way, as_role, statement, got_on, plan_on, got_off, plan_off;
