@@ -29,6 +29,9 @@ sub remove_state
 }
 my @all = (65528 .. 65534);
 
+# Keep the WAL writer from flushing WAL before the server is crashed.
+sub stop_wal_writer { kill 'STOP', children(postmaster($server), 'walwriter'); }
+
 # One state for all databases, which DROP EXTENSION keeps.
 log_matches($server, 0, qr/LOG:  created the durable state of Snowflake IDs with the layout "twitter"\n/, 'CREATE EXTENSION creates the state, which is logged');
 is($server->safe_psql('postgres', "SELECT count(*) FROM pg_replication_origin_status WHERE local_id BETWEEN 65528 AND 65534"), '7', 'it takes seven slots');
@@ -67,16 +70,30 @@ is($silent, 't', 'a session within the reservation writes no WAL');
 
 # A rollback keeps what was written, also that of a savepoint and of a prepared transaction.
 $server->append_conf('postgresql.conf', 'max_prepared_transactions = 2');
+# The WAL writer, which could flush it, is stopped.
+my $reserved_until = 'SELECT string_agg(reserved_until::text, \' \' ORDER BY generator) FROM pg_stat_snowflake';
 for my $end ('ROLLBACK', 'SAVEPOINT a', q{PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'})
 {
 	$server->restart;
+	stop_wal_writer();
 	my $id = $server->safe_psql('postgres', $end eq 'SAVEPOINT a' ? "BEGIN; SAVEPOINT a; SET LOCAL snowflake.max_wait = '60s'; $nextval; ROLLBACK TO a; COMMIT" :
 		  "BEGIN; SET LOCAL snowflake.max_wait = '60s'; $nextval; $end") =~ s/\D//gr;
+	my $reserved = $server->safe_psql('postgres', $reserved_until);
 	$server->safe_psql('postgres', 'CHECKPOINT') if $end eq 'ROLLBACK';
 	crash($server);
 	$server->start;
+	is($server->safe_psql('postgres', $reserved_until), $reserved, "$end: the reservation is on disk");
 	cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $id, "$end: it continues above the ID, after a crash");
 }
+
+# A floor is on disk when the call returns.
+$server->restart;
+stop_wal_writer();
+$server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '2 s')");
+my $raised = $server->safe_psql('postgres', $reserved_until);
+crash($server);
+$server->start;
+is($server->safe_psql('postgres', $reserved_until), $raised, 'a floor is kept over a crash');
 
 # The state is lost, as after pg_upgrade.  A server that has no record of its IDs issues none, and
 # CREATE EXTENSION in another database does not make it a new one.
@@ -322,6 +339,7 @@ $server->append_conf('postgresql.conf', 'restart_after_crash = on');
 for my $way (sort keys %restart)
 {
 	$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '55 s')");
+	stop_wal_writer() if $way eq 'a crash';
 	my $holder = holds_batch($way);
 	my $instant = $server->safe_psql('postgres', q{SELECT date_trunc('milliseconds', now() + interval '50 s')});
 	my $from = -s $server->logfile;

@@ -41,6 +41,20 @@ INIT
 	*Test::Builder::BAIL_OUT = sub { die "bailed out: $_[1]\n" };
 }
 
+# With SNOWFLAKE_TEST_STOP, a test ends at its first failure.
+if ($ENV{SNOWFLAKE_TEST_STOP})
+{
+	no warnings 'redefine';
+	my $ok = \&Test::Builder::ok;
+
+	*Test::Builder::ok = sub {
+		my $passed = &$ok;
+
+		die "stopped at the first failure\n" if !$passed && !$_[0]->in_todo;
+		return $passed;
+	};
+}
+
 # A test whose condition was not met in time ends there, unless it uses the result.
 {
 	no warnings 'redefine';
