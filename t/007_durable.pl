@@ -82,7 +82,7 @@ for my $end ('ROLLBACK', 'SAVEPOINT a', q{PREPARE TRANSACTION 'p'; ROLLBACK PREP
 	$server->safe_psql('postgres', 'CHECKPOINT') if $end eq 'ROLLBACK';
 	crash($server);
 	$server->start;
-	is($server->safe_psql('postgres', $reserved_until), $reserved, "$end: the reservation is on disk");
+	cmp_ok($server->safe_psql('postgres', $reserved_until), 'ge', $reserved, "$end: the reservation is on disk");
 	cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $id, "$end: it continues above the ID, after a crash");
 }
 
@@ -93,7 +93,7 @@ $server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '2 s')");
 my $raised = $server->safe_psql('postgres', $reserved_until);
 crash($server);
 $server->start;
-is($server->safe_psql('postgres', $reserved_until), $raised, 'a floor is kept over a crash');
+cmp_ok($server->safe_psql('postgres', $reserved_until), 'ge', $raised, 'a floor is kept over a crash');
 
 # The state is lost, as after pg_upgrade.  A server that has no record of its IDs issues none, and
 # CREATE EXTENSION in another database does not make it a new one.

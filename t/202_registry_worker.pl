@@ -53,8 +53,11 @@ ok($server->poll_query_until('postgres', "SELECT lease_until > '$until'::timesta
 is($fleet->leased($server, 'lease_from < now() - interval \'2 s\''), 't', 'from where it began');
 ok($fleet->issues($server), 'and IDs are issued');
 
-# A clean stop releases the machine ID, and the next start need not wait for it.
-$server->restart;
+# A clean stop releases the machine ID after the time of the last ID, and the next start need not wait for it.
+my $last = $server->safe_psql('postgres', 'SELECT snowflake_timestamp(snowflake_nextval())');
+$server->stop;
+is($registry->safe_psql('postgres', "SELECT state, lease_until > '$last' FROM snowflake_registry.machines"), 'released|t', 'a stop releases what follows the last ID');
+$server->start;
 ok($fleet->issues($server), 'a server that was restarted issues IDs');
 is($fleet->machine_id($server), '0', 'with the same machine ID');
 is($registry->safe_psql('postgres', 'SELECT count(*) FROM snowflake_registry.machines'), '1', 'which was released');

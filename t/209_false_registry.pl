@@ -167,8 +167,14 @@ leads_to("a renewal of $_->[0]", $_->[1], renew => $_->[2])
 is(leased('machine_id, registry_state'), '5|unreachable', 'the lease is kept');
 is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '5', 'and IDs are issued');
 
+# The renewal is refused, and another lease is granted: IDs have its machine ID.
+$false->answer(identity => row(42), renew => row(@$refused), claim => lease(machine_id => 6, number => 2));
+$server->reload;
+ok(wait_until(sub { leased('machine_id, registry_state') eq '6|held' }), 'another lease is granted');
+is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '6', 'and IDs have its machine ID');
+
 # Leases that end at once: the server does not ask more often than ten times a second.
-my $short = sub { FalseRegistry::give($_[0], lease(until => int(time * 1_000_000) + 10_000, number => 2)) };
+my $short = sub { FalseRegistry::give($_[0], lease(until => int(time * 1_000_000) + 10_000, number => 3)) };
 $false->answer(identity => row(42), renew => row(@$refused), claim => $short);
 $server->reload;
 my $asked = $false->asked;

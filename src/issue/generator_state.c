@@ -142,6 +142,8 @@ assert_generator(SfGenerator *generator)
 		bool		used = open && line < sf_generator_lines(generator);
 
 		Assert(used == (pg_atomic_read_u64(&generator->cursor[line]) > 0));
+		Assert(!used || pg_atomic_read_u64(&generator->cursor[line]) >=
+			   pg_atomic_read_u64(&generator->lease_start));
 		Assert(used || pg_atomic_read_u64(&generator->reserved_until[line]) == 0);
 		Assert(pg_atomic_read_u64(&generator->reserved_until[line]) <= lease_end);
 	}
