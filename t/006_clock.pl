@@ -197,6 +197,19 @@ $server->start;
 $ids->continues($server, 'after a crash, and a clock that runs through the same second again');
 $clock->set(0);
 
+# An hour back, while a session holds the rest of a batch.  (The clock stands still, so that the batch
+# does not end with its tick.)
+my $stopped = $clock->freeze;
+$session = $server->background_psql('postgres', on_error_stop => 0);
+$session->query('BEGIN');
+$session->query('SELECT count(*) FROM snowflake_nextvals(1000)');
+ok(wait_until(sub { -$session->query($nextval) + $session->query($nextval) == 1 }), 'a session holds a batch');
+$clock->freeze($stopped - 3600);
+unlike($session->query($nextval), qr/\d/, 'it issues no ID of the batch');
+$session->quit;
+$clock->thaw;
+$clock->set(0);
+
 # A clock that stands still, over a crash.
 $clock->freeze;
 my $issued = 0;
