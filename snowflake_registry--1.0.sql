@@ -344,13 +344,13 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.identity() IS
 'the identity of this registry, which servers compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
 
-CREATE FUNCTION snowflake_registry.refuse(skew interval, refusal text,
+CREATE FUNCTION snowflake_registry.refuse(refusal text, skew interval,
 	free_at timestamptz DEFAULT NULL)
 RETURNS snowflake_registry.answer
 LANGUAGE SQL IMMUTABLE
 RETURN ROW(NULL, NULL, NULL, NULL, skew, refusal, free_at)::snowflake_registry.answer;
 
-COMMENT ON FUNCTION snowflake_registry.refuse(interval, text, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.refuse(text, interval, timestamptz) IS
 'answer with the reason for a refusal, and the time at which a lease might become available, if known; internal';
 
 CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval,
@@ -495,18 +495,39 @@ $$;
 COMMENT ON FUNCTION snowflake_registry.smallest_free(integer, bigint, timestamptz) IS
 'smallest machine ID, of those from reserved to below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
-CREATE FUNCTION snowflake_registry.refuse_in_grace_period(skew interval,
-	config snowflake_registry.config)
+CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config,
+	skew interval)
 RETURNS snowflake_registry.answer
 LANGUAGE SQL STABLE
-RETURN snowflake_registry.refuse(skew, format('%s: no new lease begins before %s',
-	CASE WHEN config.is_new
-		THEN 'the registry is new, and snowflake_registry.declare_first() was not called'
-		ELSE 'the registry was moved or restored' END, config.grace_until), config.grace_until);
+RETURN snowflake_registry.refuse(CASE
+	WHEN config.is_new THEN format('the registry is new, and snowflake_registry.declare_first()'
+		' was not called: no new lease begins before %s', config.grace_until)
+	ELSE format('the registry was moved or restored: no new lease begins before %s',
+		config.grace_until) END, skew, config.grace_until);
 
-COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(interval,
-	snowflake_registry.config) IS
+COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry.config,
+	interval) IS
 'refusal during a grace period; internal';
+
+CREATE FUNCTION snowflake_registry.refuse_taken(wanted integer, config snowflake_registry.config,
+	ids bigint, skew interval)
+RETURNS snowflake_registry.answer
+LANGUAGE SQL STABLE
+RETURN (
+	SELECT snowflake_registry.refuse(CASE
+		WHEN wanted IS NOT NULL THEN
+			format('machine ID %s is taken until %s by "%s"', wanted, free_at, holder)
+		WHEN free_at IS NULL THEN
+			format('all %s machine IDs are reserved for servers that request them', ids)
+		ELSE format('all %s machine IDs are taken until %s', ids, free_at) END, skew, free_at)
+	FROM (SELECT min(m.lease_until) AS free_at, min(m.holder) AS holder
+		FROM snowflake_registry.machine m
+		WHERE CASE WHEN wanted IS NULL THEN m.machine_id >= config.reserved AND m.machine_id < ids
+			ELSE m.machine_id = wanted END) t);
+
+COMMENT ON FUNCTION snowflake_registry.refuse_taken(integer, snowflake_registry.config, bigint,
+	interval) IS
+'refusal if the machine ID wanted is taken, or if it is null and none is free; internal';
 
 /*
  * Functions that servers call
@@ -537,7 +558,6 @@ DECLARE
 	lease_until timestamptz;
 	last snowflake_registry.machine;
 	id integer;
-	free_at timestamptz;
 BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
 	PERFORM snowflake_registry.check_layout(layout, machine_bits);
@@ -548,7 +568,7 @@ BEGIN
 	config := snowflake_registry.enter(skew, known, token);
 	objection := snowflake_registry.objection(skew, lease, config);
 	IF objection IS NOT NULL THEN
-		RETURN snowflake_registry.refuse(skew, objection);
+		RETURN snowflake_registry.refuse(objection, skew);
 	END IF;
 	lease_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
 
@@ -556,10 +576,10 @@ BEGIN
 		UPDATE snowflake_registry.config SET layout = claim.layout,
 			machine_bits = claim.machine_bits;
 	ELSIF (config.layout, config.machine_bits) <> (layout, machine_bits) THEN
-		RETURN snowflake_registry.refuse(skew, format(
+		RETURN snowflake_registry.refuse(format(
 			'the registry is for layout "%s" with machine_bits %s, not for layout "%s" with'
 				' machine_bits %s',
-			config.layout, config.machine_bits, layout, machine_bits));
+			config.layout, config.machine_bits, layout, machine_bits), skew);
 	END IF;
 
 	-- the server repeats its claim, because the answer was lost
@@ -571,23 +591,12 @@ BEGIN
 	END IF;
 
 	IF config.grace_until > least(clock_timestamp(), clock) THEN
-		RETURN snowflake_registry.refuse_in_grace_period(skew, config);
+		RETURN snowflake_registry.refuse_in_grace_period(config, skew);
 	END IF;
-	id := coalesce(wanted, snowflake_registry.smallest_free(config.reserved, ids,
-		clock));
-	IF id IS NULL THEN
-		SELECT min(m.lease_until) INTO free_at
-		FROM snowflake_registry.machine m
-		WHERE m.machine_id >= config.reserved AND m.machine_id < ids;
-		RETURN snowflake_registry.refuse(skew, CASE
-			WHEN free_at IS NULL THEN format('all %s machine IDs are reserved for servers that'
-				' request them', ids)
-			ELSE format('all %s machine IDs are taken until %s', ids, free_at) END, free_at);
-	END IF;
+	id := coalesce(wanted, snowflake_registry.smallest_free(config.reserved, ids, clock));
 	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.machine_id = id;
-	IF NOT snowflake_registry.is_free(last, clock) THEN
-		RETURN snowflake_registry.refuse(skew, format('machine ID %s is taken until %s by "%s"',
-			id, last.lease_until, last.holder), last.lease_until);
+	IF id IS NULL OR NOT snowflake_registry.is_free(last, clock) THEN
+		RETURN snowflake_registry.refuse_taken(wanted, config, ids, skew);
 	END IF;
 	RETURN snowflake_registry.grant_lease(id, token, holder,
 		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
@@ -633,21 +642,21 @@ BEGIN
 	config := snowflake_registry.enter(skew, known, token, machine_id);
 	objection := snowflake_registry.objection(skew, lease, config);
 	IF objection IS NOT NULL THEN
-		RETURN snowflake_registry.refuse(skew, objection);
+		RETURN snowflake_registry.refuse(objection, skew);
 	END IF;
 	new_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
 
 	SELECT * INTO stored FROM snowflake_registry.machine m WHERE m.machine_id = renew.machine_id;
 	IF stored.lease_number > config.grace_lease_number THEN
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
-			RETURN snowflake_registry.refuse(skew,
-				format('this lease of machine ID %s is not held under this token', machine_id));
+			RETURN snowflake_registry.refuse(format('this lease of machine ID %s is not held under'
+				' this token', machine_id), skew);
 		END IF;
 	ELSIF lease_until
 			> greatest(clock_timestamp(), clock) + snowflake_registry.longest_lease(config)
 		OR machine_id >= 1::bigint << config.machine_bits THEN
-		RETURN snowflake_registry.refuse(skew,
-			format('no registry has leased machine ID %s until %s', machine_id, lease_until));
+		RETURN snowflake_registry.refuse(format('no registry has leased machine ID %s until %s',
+			machine_id, lease_until), skew);
 	ELSIF lease_until > greatest(clock_timestamp(), clock) + config.max_skew THEN
 		new_until := greatest(new_until, lease_until);
 		IF (stored.token, stored.lease_from) IS DISTINCT FROM (token, lease_from) THEN
@@ -655,7 +664,7 @@ BEGIN
 				session_user, machine_id;
 		END IF;
 	ELSE
-		RETURN snowflake_registry.refuse_in_grace_period(skew, config);
+		RETURN snowflake_registry.refuse_in_grace_period(config, skew);
 	END IF;
 	RETURN snowflake_registry.grant_lease(machine_id, token, holder, lease_from, new_until, skew);
 END

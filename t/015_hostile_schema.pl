@@ -78,18 +78,18 @@ is($stderr, '', 'CREATE EXTENSION snowflake_registry');
 is($server->safe_psql('postgres', $found), '', 'no object of the extensions uses a trap');
 
 # Functions whose names are resolved only when they are called have a search_path of
-# their own, except for the procedure that runs a command of the caller.
+# their own, except for the procedures that run a command of the caller and that commit.
 is($server->safe_psql('postgres', <<'SQL'), '', 'all other functions have a safe search_path');
 SELECT p.oid::regprocedure
 FROM pg_depend d JOIN pg_proc p ON p.oid = d.objid JOIN pg_language l ON l.oid = p.prolang
 WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid IN (SELECT oid FROM pg_extension WHERE extname LIKE 'snowflake%')
   AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL
-  AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(p.proconfig, '{}')) AND p.proname <> 'snowflake_process'
+  AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(p.proconfig, '{}')) AND p.proname NOT IN ('snowflake_process', 'commit')
 SQL
 
 # So they work there, for a superuser with the attacker's search_path.
-is($server->safe_psql('postgres', <<'SQL'), "4\n2\n2\n1\nt", 'functions work among traps');
+is($server->safe_psql('postgres', <<'SQL'), "4\n2\n2\n1\nt\n7|86400000000", 'functions work among traps');
 SET search_path = evil, public;
 CREATE TABLE public.events (id bigint) PARTITION BY RANGE (id);
 SELECT pg_catalog.count(*) FROM evil.snowflake_create_partitions('public.events', '2026-01-01', '2026-05-01', '1 month');
@@ -104,6 +104,8 @@ CALL evil.snowflake_process('public.consumers', 'consumer', 'INSERT INTO public.
 INSERT INTO public.old VALUES (evil.snowflake_nextval());
 CALL evil.snowflake_process('public.consumers', 'consumer', 'DELETE FROM public.old', at_most => '1 day') \gset
 SELECT next_id OPERATOR(pg_catalog.=) :next_id FROM public.consumers;
+CALL snowflake_registry.commit(ROW(7, 'epoch', '1970-01-02Z', 1, '0', 'none', 'epoch')::snowflake_registry.answer, 0, 0, 0, 0, 0, '', 0) \gset
+SELECT :machine_id, :lease_until;
 SQL
 
 done_testing();
