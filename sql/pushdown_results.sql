@@ -238,5 +238,11 @@ SET TimeZone = 'UTC';
 DEALLOCATE ends;
 RESET plan_cache_mode;
 
+-- Two ticks of two IDs: keys of different directions, and WITH TIES.
+CREATE TABLE tied AS SELECT n, snowflake_encode('2026-01-01'::timestamptz + n / 2 * interval '1 ms', 1, n % 2, 'twitter') AS id FROM generate_series(0, 3) n;
+SELECT n FROM tied ORDER BY snowflake_timestamp(id, 'twitter') DESC, id LIMIT 2;
+SELECT count(*) FROM (SELECT FROM tied ORDER BY snowflake_timestamp(id, 'twitter') FETCH FIRST ROW WITH TIES) q;
+DROP TABLE tied;
+
 DROP TABLE labeled, layouts, vacant, numbered CASCADE;
 DROP FUNCTION result;

@@ -304,7 +304,16 @@ sub holds_batch
 }
 
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '10 s')");
-my $session = holds_batch('a floor above the position');
+# A batch ends with its transaction: the next ID is not the next one of the batch.
+my $session = $server->background_psql('postgres', on_error_stop => 0);
+ok(wait_until(sub {
+	$session->query($batch);
+	my $difference = -$session->query($nextval) + $session->query($nextval);
+	return $difference > 1 && $difference <= 64;
+}), 'the rest of a batch is not used in the next transaction');
+$session->quit;
+
+$session = holds_batch('a floor above the position');
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '30 s')");
 is($session->query("SELECT snowflake_timestamp(snowflake_nextval()) > clock_timestamp() + interval '20 s'"), 't', 'it drops the batch');
 $session->quit;
