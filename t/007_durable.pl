@@ -95,6 +95,17 @@ crash($server);
 $server->start;
 cmp_ok($server->safe_psql('postgres', $reserved_until), 'ge', $raised, 'a floor is kept over a crash');
 
+# An extension that is written, and that is not on disk yet, when the generator is closed: it is dropped.
+my $pending = q{SELECT extract(epoch FROM reserved_until) * 1000000 < (SELECT remote_lsn - '0/0' FROM pg_replication_origin_status WHERE local_id = 65533)
+	FROM pg_stat_snowflake WHERE generator = 'bigint'};
+$server->restart;
+stop_wal_writer();
+ok(wait_until(sub { $server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT count(snowflake_nextval()); $pending") =~ /t$/ }), 'an extension is pending');
+$server->safe_psql('postgres', q{SELECT snowflake_move_back(clock_timestamp() - interval '1 s')});
+is($server->safe_psql('postgres', "SELECT reserved_until IS NULL FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'and is dropped');
+crash($server);
+$server->start;
+
 # The state is lost, as after pg_upgrade.  A server that has no record of its IDs issues none, and
 # CREATE EXTENSION in another database does not make it a new one.
 my $last = $server->safe_psql('postgres', $nextval);
