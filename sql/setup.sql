@@ -18,3 +18,11 @@ SELECT elsewhere.snowflake_between(1, '-infinity', 'infinity');
 DROP EXTENSION snowflake;
 DROP SCHEMA elsewhere;
 CREATE EXTENSION snowflake;
+
+-- for tests of estimates: the rows that the planner expects of a query
+CREATE FUNCTION estimated(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
+END $$;

@@ -1,12 +1,6 @@
 -- Estimates of rows for conditions on IDs of type sno: near the number of rows found, and near
 -- the estimates for a bigint with the same times, which PostgreSQL makes by itself.
 SET timezone = 'UTC';
-CREATE FUNCTION estimated(query text) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE plan jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows';
-END $$;
 CREATE FUNCTION counted(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE result bigint;
 BEGIN
@@ -123,4 +117,4 @@ FROM (VALUES ('parted'), ('of_domain'), ('common')) AS relations (relation),
 
 DROP TABLE year, conditions, unknown, others, parted, of_domain, common;
 DROP DOMAIN event_id;
-DROP FUNCTION estimated, counted, total_cost, ms;
+DROP FUNCTION counted, total_cost, ms;

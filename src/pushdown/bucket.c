@@ -169,11 +169,13 @@ bucket_of(const SfBucket *bucket, TimestampTz instant)
 bool
 sf_bucket_begins(const SfBucket *bucket, TimestampTz instant, int64 *width)
 {
-	*width = 1;
-	if (bucket->function == NULL)
-		return true;
+	TimestampTz next;
+
 	if (!bucket->is_monotonic || !is_moderate(instant) || bucket_of(bucket, instant) != instant)
 		return false;
-	*width = bucket_of(bucket, instant + bucket->width) - instant;
-	return *width > 0;
+	next = bucket_of(bucket, instant + bucket->width);
+	if (next <= instant)
+		return false;
+	*width = next - instant;
+	return true;
 }

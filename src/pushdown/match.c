@@ -152,15 +152,12 @@ sf_set_instant(SfComparison *comparison, Node *instant)
 	comparison->instant = as_timestamptz(instant);
 	if (comparison->instant == NULL)
 		return false;
-	if (IsA(comparison->instant, Const))
-		comparison->is_exact =
-			sf_bucket_begins(bucket,
-							 DatumGetTimestampTz(((Const *) comparison->instant)->constvalue),
-							 &comparison->width);
-	else
-		comparison->is_exact = bucket->function == NULL;
-	if (!comparison->is_exact || bucket->function == NULL)
-		comparison->width = bucket->width;
+	comparison->width = bucket->width;
+	comparison->is_exact = bucket->function == NULL ||
+		(IsA(comparison->instant, Const) &&
+		 sf_bucket_begins(bucket,
+						  DatumGetTimestampTz(((Const *) comparison->instant)->constvalue),
+						  &comparison->width));
 	return true;
 }
 

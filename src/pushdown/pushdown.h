@@ -38,8 +38,9 @@ typedef struct SfBucket
 extern Node *sf_unrounded(Node *node, SfBucket *bucket);
 
 /*
- * Whether a bucket surely begins at an instant, so that conditions on the rounded instant are
- * equivalent to those on the instant itself.  If so, *width is the bucket's width.
+ * Whether a bucket of a call that rounds surely begins at an instant, so that conditions on the
+ * rounded instant are equivalent to those on the instant itself.  If so, *width becomes the width
+ * of this bucket.
  */
 extern bool sf_bucket_begins(const SfBucket *bucket, TimestampTz instant, int64 *width);
 
@@ -166,7 +167,7 @@ extern bool sf_set_instant(SfComparison *comparison, Node *instant);
 
 /*
  * Whether x = ANY(array) compares the time of an ID with constants.  If so, *comparison is
- * filled for =, but for its instant, and *instants has the constants in ascending order.
+ * filled for =, except for its instant, and *instants has the constants in ascending order.
  */
 extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison,
 						 List **instants);

@@ -153,12 +153,15 @@ compare_with_bound(SfPass *pass, const SfComparison *comparison, bool above, int
 static Expr *
 bound_of(SfPass *pass, const SfComparison *comparison, bool above)
 {
-	int64		slack = comparison->is_exact ? 0 : comparison->call.bucket.slack;
-	bool		after = !comparison->is_exact ? above : above ?
-	comparison->strategy != BTLessStrategyNumber : comparison->strategy == BTGreaterStrategyNumber;
+	int64		slack = comparison->call.bucket.slack;
+	bool		after;
 
-	return compare_with_bound(pass, comparison, above,
-							  (after ? comparison->width : 0) + (above ? slack : -slack));
+	if (!comparison->is_exact)
+		return compare_with_bound(pass, comparison, above,
+								  above ? comparison->width + slack : -slack);
+	after = above ? comparison->strategy != BTLessStrategyNumber :
+		comparison->strategy == BTGreaterStrategyNumber;
+	return compare_with_bound(pass, comparison, above, after ? comparison->width : 0);
 }
 
 /* The bounds of a comparison; NIL if a function for them is missing. */
