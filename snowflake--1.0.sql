@@ -23,13 +23,13 @@ CREATE FUNCTION snowflake_timestamp_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_timestamp_support(internal) IS
-'planner support function of functions that return the time of an ID';
+'planner support function of functions that return the time of an ID; internal';
 
 CREATE FUNCTION snowflake_boundary_support(internal) RETURNS internal
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_boundary_support(internal) IS
-'planner support function of snowflake_boundary(timestamptz)';
+'planner support function of snowflake_boundary(timestamptz); internal';
 
 /*
  * Generating IDs
@@ -154,7 +154,7 @@ CREATE FUNCTION snowflake_later(instant timestamptz, microseconds bigint) RETURN
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_later(timestamptz, bigint) IS
-'instant that is a number of microseconds later, or infinity beyond the last one; earlier for a negative number; used when conditions on snowflake_timestamp(id) are turned into conditions on id';
+'for the planner: returns the instant that is a number of microseconds later, or infinity beyond the last one; earlier for a negative number; internal';
 
 -- neither STRICT nor with a SET clause: either would keep the planner from inlining it
 CREATE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)
@@ -164,18 +164,6 @@ RETURN id >= snowflake_boundary(start_at) AND id < snowflake_boundary(end_at);
 
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
 'returns whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout; the planner turns it into two comparisons of id, for which an index can be used';
-
-CREATE FUNCTION snowflake_width(span interval) RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_width(interval) IS
-'returns the number of bigint values that an interval covers in the layout of snowflake.layout; a part of a tick counts as a tick; raises feature_not_supported for months and years, and interval_field_overflow if the interval is negative or longer than the layout';
-
-CREATE FUNCTION snowflake_width(span interval, layout text) RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION snowflake_width(interval, text) IS
-'returns the number of bigint values that an interval covers in the given layout; a part of a tick counts as a tick; raises feature_not_supported for months and years, interval_field_overflow if the interval is negative or longer than the layout, and invalid_parameter_value if the text is not a layout';
 
 /*
  * IDs as text
@@ -197,7 +185,7 @@ CREATE FUNCTION snowflake_base32_id(id text) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_base32_id(text) IS
-'for the planner: returns the Snowflake ID whose snowflake_to_base32() is the text, byte for byte, and null if there is none';
+'for the planner: returns the Snowflake ID whose snowflake_to_base32() is the text, byte for byte, and null if there is none; internal';
 
 /*
  * Layouts
@@ -217,7 +205,7 @@ CREATE FUNCTION snowflake_layouts(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 7;
 
-COMMENT ON FUNCTION snowflake_layouts() IS 'rows of the view snowflake_layouts';
+COMMENT ON FUNCTION snowflake_layouts() IS 'rows of the view snowflake_layouts; internal';
 
 CREATE VIEW snowflake_layouts AS SELECT * FROM snowflake_layouts();
 
@@ -448,7 +436,7 @@ CREATE FUNCTION sno_rangesel(internal, oid, internal, integer) RETURNS double pr
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_rangesel(internal, oid, internal, integer) IS
-'restriction selectivity of <, <=, >= and > of type sno';
+'restriction selectivity of <, <=, >= and > of type sno; internal';
 
 CREATE OPERATOR < (LEFTARG = sno, RIGHTARG = sno, FUNCTION = sno_lt,
 	COMMUTATOR = >, NEGATOR = >=, RESTRICT = sno_rangesel, JOIN = scalarltjoinsel);
@@ -487,30 +475,6 @@ CREATE OPERATOR CLASS sno_minmax_ops DEFAULT FOR TYPE sno USING brin AS
 	FUNCTION 2 brin_minmax_add_value(internal, internal, internal, internal),
 	FUNCTION 3 brin_minmax_consistent(internal, internal, internal),
 	FUNCTION 4 brin_minmax_union(internal, internal, internal);
-
-CREATE FUNCTION sno_distance(internal, internal) RETURNS double precision
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-
-COMMENT ON FUNCTION sno_distance(internal, internal) IS
-'distance between two values of type sno; for BRIN minmax-multi';
-
-CREATE OPERATOR CLASS sno_minmax_multi_ops FOR TYPE sno USING brin AS
-	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
-	FUNCTION 1 brin_minmax_multi_opcinfo(internal),
-	FUNCTION 2 brin_minmax_multi_add_value(internal, internal, internal, internal),
-	FUNCTION 3 brin_minmax_multi_consistent(internal, internal, internal, integer),
-	FUNCTION 4 brin_minmax_multi_union(internal, internal, internal),
-	FUNCTION 5 brin_minmax_multi_options(internal),
-	FUNCTION 11 sno_distance(internal, internal);
-
-CREATE OPERATOR CLASS sno_bloom_ops FOR TYPE sno USING brin AS
-	OPERATOR 1 =,
-	FUNCTION 1 brin_bloom_opcinfo(internal),
-	FUNCTION 2 brin_bloom_add_value(internal, internal, internal, internal),
-	FUNCTION 3 brin_bloom_consistent(internal, internal, internal, integer),
-	FUNCTION 4 brin_bloom_union(internal, internal, internal),
-	FUNCTION 5 brin_bloom_options(internal),
-	FUNCTION 11 sno_hash(sno);
 
 CREATE AGGREGATE min(sno) (SFUNC = sno_smaller, STYPE = sno, COMBINEFUNC = sno_smaller, SORTOP = <,
 	PARALLEL = SAFE);
@@ -567,15 +531,6 @@ AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_boundary(timestamptz) IS
 'boundary between values of type sno at an instant: those with earlier times are below it, all others are not';
-
--- neither STRICT nor with a SET clause: either would keep the planner from inlining it
-CREATE FUNCTION sno_between(id sno, start_at timestamptz, end_at timestamptz)
-RETURNS boolean
-LANGUAGE SQL IMMUTABLE PARALLEL SAFE
-RETURN id >= sno_boundary(start_at) AND id < sno_boundary(end_at);
-
-COMMENT ON FUNCTION sno_between(sno, timestamptz, timestamptz) IS
-'whether the time of a sno is at or after start_at and before end_at; turned into two comparisons of id, for which an index can be used';
 
 /*
  * Generating IDs of type sno
@@ -1717,7 +1672,7 @@ CREATE FUNCTION pg_stat_snowflake(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE ROWS 2;
 
-COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake';
+COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake; internal';
 
 CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
 
@@ -1750,7 +1705,8 @@ CREATE FUNCTION pg_stat_snowflake_horizon(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE ROWS 10;
 
-COMMENT ON FUNCTION pg_stat_snowflake_horizon() IS 'rows of the view pg_stat_snowflake_horizon';
+COMMENT ON FUNCTION pg_stat_snowflake_horizon() IS
+'rows of the view pg_stat_snowflake_horizon; internal';
 
 CREATE VIEW pg_stat_snowflake_horizon AS
 	SELECT h.datid, d.datname, h.pid, p.gid, h.first_id,

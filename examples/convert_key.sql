@@ -810,7 +810,7 @@ SELECT format($s$
     WITH layout AS (
         SELECT width, %1$s.snowflake_sequence(width - 1) + 1 AS sequences,
             %1$s.snowflake_timestamp(0) AS epoch
-        FROM %1$s.snowflake_width('1 us') AS width),
+        FROM %1$s.snowflake_boundary(%1$s.snowflake_timestamp(0) + interval '1 us') AS width),
     existing AS (
         SELECT %2$I AS old, coalesce(%3$s, CASE WHEN substr(%2$I::text, 15, 1) = '7'
             THEN to_timestamp(

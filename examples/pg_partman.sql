@@ -3,8 +3,8 @@
 -- Packages: postgresql-N-partman
 --
 -- pg_partman, up to 5.5 at least, takes its functions that encode and decode times for keys of
--- text and uuid only.  For a bigint it creates ranges of numbers, each of the width that
--- snowflake_width() returns.  docs/partitions.md describes the differences.
+-- text and uuid only.  For a bigint it creates ranges of numbers, each of the width of a day.
+-- docs/partitions.md describes the differences.
 CREATE SCHEMA partman;
 CREATE EXTENSION pg_partman SCHEMA partman;
 SELECT split_part(extversion, '.', 1)::integer >= 5 AS partman_5
@@ -18,16 +18,17 @@ FROM pg_extension WHERE extname = 'pg_partman' \gset
 CREATE TABLE visits (id bigint PRIMARY KEY DEFAULT snowflake_id(), page text)
 PARTITION BY RANGE (id);
 
+SELECT snowflake_boundary('2026-11-22') - snowflake_boundary('2026-11-21') AS day \gset
 SELECT partman.create_parent(
     p_parent_table    => 'public.visits',
     p_control         => 'id',
     p_type            => :'type',
-    p_interval        => snowflake_width('1 day')::text,
+    p_interval        => :'day',
     p_premake         => 10,
     p_start_partition => snowflake_boundary(now() - interval '5 days')::text);
 
 -- counted back from the greatest ID
-UPDATE partman.part_config SET retention = snowflake_width('3 days')::text,
+UPDATE partman.part_config SET retention = (3 * :day)::text,
     retention_keep_table = false
 WHERE parent_table = 'public.visits';
 

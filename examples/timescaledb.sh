@@ -27,7 +27,7 @@ psql -Xq -v ON_ERROR_STOP=1 > "$directory/out" 2>&1 <<'END' || { cat "$directory
 CREATE EXTENSION timescaledb;
 CREATE EXTENSION snowflake;
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_id(), name text);
-SELECT create_hypertable('events', by_range('id', snowflake_width('1 day')));
+SELECT create_hypertable('events', by_range('id', snowflake_boundary('2026-11-22') - snowflake_boundary('2026-11-21')));
 -- what "now" is among the IDs, for policies
 CREATE FUNCTION snowflake_now() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT snowflake_boundary(now())';
 SELECT set_integer_now_func('events', 'snowflake_now');

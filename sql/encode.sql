@@ -50,26 +50,6 @@ SELECT snowflake_encode('2024-01-01', 0, -1, 'javascript');
 SELECT snowflake_encode('2024-01-01', 1, 0, 'mastodon');
 \echo :SQLSTATE
 
--- widths: whole ticks, a part of a tick counts as one
-SELECT snowflake_width('1 millisecond', 'twitter') = 1 << 22 AS tick,
-       snowflake_width('1 microsecond', 'twitter') = 1 << 22 AS part,
-       snowflake_width('0', 'twitter') AS none,
-       snowflake_width('1 day 2 hours', 'sonyflake') = 26 * 3600 * 100 * (1::bigint << 24) AS sonyflake,
-       snowflake_width('1 day') = snowflake_width('24 hours') AS day;
-SELECT snowflake_boundary('2024-03-15', 'twitter') - snowflake_boundary('2024-03-08', 'twitter') =
-       snowflake_width('7 days', 'twitter') AS week;
-SELECT snowflake_width('1 month', 'twitter');
-\echo :SQLSTATE
-SELECT snowflake_width('1 year', 'twitter');
-\echo :SQLSTATE
-SELECT snowflake_width('-1 day', 'twitter');
-\echo :SQLSTATE
-SELECT snowflake_width('1000000 days', 'twitter');
-\echo :SQLSTATE
-SELECT snowflake_width('2147483647 days 2562047788 hours', 'twitter');
-\echo :SQLSTATE
-
 -- with the layout of snowflake.layout, the error names the setting
 SELECT snowflake_encode('1999-01-01', 0, 0);
 SELECT snowflake_encode('2024-01-01', 2147483647, 0);
-SELECT snowflake_width('1000000 days');

@@ -31,7 +31,7 @@ my ($promoted, $promoted_clock) = standby('promoted');
 my ($restarted, $restarted_clock) = standby('restarted');
 my ($crashed, $crashed_clock) = standby('crashed');
 
-fails_with($_, $nextval, '25006', qr/cannot execute snowflake_nextval\(\) during recovery/) for $promoted, $restarted, $crashed;
+fails_with($_, $nextval, '25006', qr/cannot execute snowflake_id\(\) during recovery/) for $promoted, $restarted, $crashed;
 for my $kind (qw(bigint sno))
 {
 	my $reserved_until = $primary->safe_psql('postgres', "SELECT reserved_until FROM pg_stat_snowflake WHERE generator = '$kind'");

@@ -176,7 +176,7 @@ reads('a waits', 'and its row is read');
 # visible.
 $server->safe_psql('postgres', 'CREATE FUNCTION unsafe() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_nextval()$$');
 my $parallel = (major_version($server) >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on';
-fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute snowflake_nextval\(\) during a parallel operation/);
+fails_with($server, "SET $parallel; SELECT unsafe()", '25000', qr/cannot execute snowflake_id\(\) during a parallel operation/);
 $server->safe_psql('postgres', q{CREATE FUNCTION unsafe_sno() RETURNS sno LANGUAGE sql PARALLEL SAFE AS 'SELECT sno_nextval()'});
 fails_with($server, "SET $parallel; SELECT unsafe_sno()", '25000', qr/cannot execute sno_nextval\(\) during a parallel operation/);
 

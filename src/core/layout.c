@@ -109,20 +109,6 @@ sf_layout_boundary(const SfLayout *layout, SfInstant instant)
 	return (int64_t) ((uint64_t) tick << layout->timestamp_shift);
 }
 
-bool
-sf_layout_width(const SfLayout *layout, int64_t duration, int64_t *width)
-{
-	uint64_t	ticks;
-
-	if (duration < 0)
-		return false;
-	ticks = (uint64_t) (duration / layout->tick_length) + (duration % layout->tick_length != 0);
-	if (ticks > sf_layout_last_tick(layout))
-		return false;
-	*width = (int64_t) (ticks << layout->timestamp_shift);
-	return true;
-}
-
 /* 0001-01-01, the earliest epoch of a layout. */
 #define FIRST_EPOCH		(-INT64_C(63082281600000000))
 

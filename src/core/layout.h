@@ -167,14 +167,6 @@ extern int64_t sf_layout_tick_ceil(const SfLayout *layout, SfInstant instant);
  */
 extern int64_t sf_layout_boundary(const SfLayout *layout, SfInstant instant);
 
-/*
- * The number of IDs that a duration covers: boundary(t + duration) - boundary(t)
- * for a duration of whole ticks.  A part of a tick counts as a whole one.
- * Returns false and leaves *width unchanged if the duration is negative, or at
- * least as long as all ticks of the layout.
- */
-extern bool sf_layout_width(const SfLayout *layout, int64_t duration, int64_t *width);
-
 /* A layout as two numbers, for the durable state of a server.  Neither is ever 0. */
 typedef struct SfPackedLayout
 {

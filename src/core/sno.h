@@ -113,18 +113,6 @@ sf_sno_compare(const SfSno *a, const SfSno *b)
 }
 
 /*
- * The difference b - a of two IDs as numbers of 80 bits; a must not be the greater one.
- * The result is approximate, but never less than 0.
- */
-static inline double
-sf_sno_distance(const SfSno *a, const SfSno *b)
-{
-	double		upper = (double) (sf_sno_upper(b) - sf_sno_upper(a));
-
-	return upper * 65536 + ((double) sf_sno_sequence(b) - (double) sf_sno_sequence(a));
-}
-
-/*
  * The boundary of IDs at an instant: an ID is below the boundary if its time is
  * before the instant, and otherwise not.  Any instant is accepted.  An instant at
  * or before the epoch has the least ID as boundary.  An instant after the last

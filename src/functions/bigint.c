@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "common/int.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
@@ -24,7 +23,6 @@ PG_FUNCTION_INFO_V1(snowflake_sequence);
 PG_FUNCTION_INFO_V1(snowflake_encode);
 PG_FUNCTION_INFO_V1(snowflake_boundary);
 PG_FUNCTION_INFO_V1(snowflake_later);
-PG_FUNCTION_INFO_V1(snowflake_width);
 PG_FUNCTION_INFO_V1(snowflake_to_base32);
 PG_FUNCTION_INFO_V1(snowflake_from_base32);
 PG_FUNCTION_INFO_V1(snowflake_base32_id);
@@ -147,38 +145,6 @@ snowflake_later(PG_FUNCTION_ARGS)
 	if (!IS_VALID_TIMESTAMP(later) && !TIMESTAMP_NOT_FINITE(later))
 		later = later < 0 ? DT_NOBEGIN : DT_NOEND;
 	PG_RETURN_TIMESTAMPTZ(later);
-}
-
-Datum
-snowflake_width(PG_FUNCTION_ARGS)
-{
-	const SfLayout *layout = sf_layout_argument(fcinfo, 1);
-	Interval   *interval = PG_GETARG_INTERVAL_P(0);
-	int64		duration;
-	int64		width;
-	char		tick[SF_INSTANT_TEXT_SIZE];
-
-	/*
-	 * Months differ in length.  An infinite interval is refused here as well,
-	 * because its number of months is the greatest or least one.
-	 */
-	if (interval->month != 0)
-		ereport(ERROR,
-				errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				errmsg("cannot compute the width of an interval with months or years"),
-				errdetail("Months differ in length."),
-				errhint("Use days, or subtract two results of snowflake_boundary()."));
-	if (pg_mul_s64_overflow(interval->day, USECS_PER_DAY, &duration) ||
-		pg_add_s64_overflow(duration, interval->time, &duration) ||
-		!sf_layout_width(layout, duration, &width))
-		ereport(ERROR,
-				errcode(ERRCODE_INTERVAL_FIELD_OVERFLOW),
-				errmsg("interval is out of range for the Snowflake layout"),
-				errdetail("The interval must be at least 0, and less than %llu ticks of %s.",
-						  (unsigned long long) sf_layout_last_tick(layout) + 1,
-						  sf_duration_describe(layout->tick_length, tick)),
-				sf_layout_errhint(fcinfo));
-	PG_RETURN_INT64(width);
 }
 
 Datum

@@ -115,7 +115,7 @@ snowflake_currval(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("snowflake_currval is not yet defined in this session"),
-				errhint("Call snowflake_nextval() first."));
+				errhint("Call snowflake_id() first."));
 	PG_RETURN_INT64(id);
 }
 

@@ -30,7 +30,6 @@ PG_FUNCTION_INFO_V1(sno_cmp);
 PG_FUNCTION_INFO_V1(sno_smaller);
 PG_FUNCTION_INFO_V1(sno_larger);
 PG_FUNCTION_INFO_V1(sno_sortsupport);
-PG_FUNCTION_INFO_V1(sno_distance);
 PG_FUNCTION_INFO_V1(sno_hash);
 PG_FUNCTION_INFO_V1(sno_hash_extended);
 
@@ -270,16 +269,6 @@ sno_sortsupport(PG_FUNCTION_ARGS)
 	if (ssup->abbreviate)
 		use_sort_keys(ssup);
 	PG_RETURN_VOID();
-}
-
-/*
- * The difference of the second ID and the first, as numbers.  BRIN minmax-multi merges the
- * ranges that are closest to each other.
- */
-Datum
-sno_distance(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_FLOAT8(sf_sno_distance(PG_GETARG_SNO(0), PG_GETARG_SNO(1)));
 }
 
 Datum

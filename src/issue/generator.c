@@ -348,7 +348,7 @@ publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *
 static void
 check_may_issue(SfGeneratorKind kind)
 {
-	const char *function = kind == SF_GENERATOR_SNO ? "sno_nextval()" : "snowflake_nextval()";
+	const char *function = kind == SF_GENERATOR_SNO ? "sno_nextval()" : "snowflake_id()";
 
 	PreventCommandDuringRecovery(function);
 	if (IsParallelWorker())

@@ -299,27 +299,6 @@ test_boundary(void)
 	}
 }
 
-static void
-test_width(void)
-{
-	SfLayout	layout = layout_of("twitter");
-	int64_t		width = 42;
-
-	ok(sf_layout_width(&layout, 0, &width) && width == 0, "width of nothing");
-	ok(sf_layout_width(&layout, 1000, &width) && width == 1 << 22, "width of a tick");
-	ok(sf_layout_width(&layout, 1, &width) && width == 1 << 22, "width of a part of a tick");
-	ok(sf_layout_width(&layout, 1001, &width) && width == 2 << 22, "width of a little more than a tick");
-	ok(sf_layout_width(&layout, INT64_C(86400000000), &width) &&
-	   width == sf_layout_boundary(&layout, layout.epoch + INT64_C(86400000000)),
-	   "width of a day after the epoch");
-	width = 42;
-	ok(!sf_layout_width(&layout, -1, &width) && width == 42, "no width of a negative duration");
-	ok(sf_layout_width(&layout, (INT64_C(1) << 41) * 1000 - 1000, &width), "width of all but one tick");
-	width = 42;
-	ok(!sf_layout_width(&layout, (INT64_C(1) << 41) * 1000, &width) && width == 42, "none of more");
-	ok(!sf_layout_width(&layout, INT64_MAX, &width) && width == 42, "none of the longest duration");
-}
-
 int
 main(void)
 {
@@ -330,6 +309,5 @@ main(void)
 	test_ticks();
 	test_compose();
 	test_boundary();
-	test_width();
 	return done_testing();
 }

@@ -190,35 +190,6 @@ test_sort_key(void)
 	is_int(same, 0, "pairs of the reference's partition with one sort key");
 }
 
-/* Distances add up, and are exact if a double can represent them. */
-static void
-test_distance(void)
-{
-	SfSno		zero = sf_sno_of(0, 0);
-	SfSno		greatest = sf_sno_of(UINT64_MAX, UINT16_MAX);
-	SfSno		low = sf_sno_of(5, UINT16_MAX);
-	SfSno		high = sf_sno_of(6, 0);
-	int			wrong = 0;
-
-	ok(sf_sno_distance(&low, &low) == 0, "of an ID to itself");
-	ok(sf_sno_distance(&low, &high) == 1, "to the next");
-	ok(sf_sno_distance(&zero, &high) == 6.0 * 65536, "from the least");
-	ok(sf_sno_distance(&zero, &greatest) == 1208925819614629174706176.0, "to the greatest: 2 to the power of 80");
-	for (int i = 0; i < 100000; i++)
-	{
-		uint64_t	upper = random_number() >> (16 + random_number() % 48);
-		SfSno		ids[3] = {
-			sf_sno_of(upper, (uint16_t) random_number()),
-			sf_sno_of(upper + 1, (uint16_t) random_number()),
-			sf_sno_of(upper + 1 + random_number() % 10000, UINT16_MAX),
-		};
-
-		wrong += sf_sno_distance(&ids[0], &ids[1]) <= 0 ||
-			sf_sno_distance(&ids[0], &ids[1]) + sf_sno_distance(&ids[1], &ids[2]) != sf_sno_distance(&ids[0], &ids[2]);
-	}
-	is_int(wrong, 0, "distances that do not add up");
-}
-
 static void
 test_boundary(void)
 {
@@ -255,7 +226,6 @@ main(void)
 	test_alphabet();
 	test_random();
 	test_sort_key();
-	test_distance();
 	test_boundary();
 	return done_testing();
 }
