@@ -14,7 +14,8 @@ use Test::More;
 use TestClock;
 
 my $rows = $ARGV[3];
-my @pollers = ([ seq => 'bigserial' ], [ uuid => 'UUIDv7' ], [ id => 'Snowflake ID' ], [ horizon => 'Snowflake ID, horizon' ]);
+my @pollers = ([ seq => 'bigserial' ], [ uuid => 'UUIDv7' ], [ id => 'Snowflake ID' ],
+	[ xid => 'xid8, pg_snapshot_xmin' ], [ horizon => 'Snowflake ID, horizon' ]);
 
 # Machine IDs of the first server, and of the standbys in the order of their promotion.
 my @machine_ids = (9, 8, 7);

@@ -9,7 +9,7 @@ CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE SQL VOLATILE AS $$
 	SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
 		PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid $$;
 
--- The last four columns show the origin of a row that was missed.
+-- The last four columns show the origin of a row that was missed.  Pollers also read by xid.
 CREATE TABLE events (
 	id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
 	seq bigserial UNIQUE,
@@ -18,6 +18,7 @@ CREATE TABLE events (
 	pid integer DEFAULT pg_backend_pid(),
 	xid xid8 DEFAULT pg_current_xact_id(),
 	written timestamptz DEFAULT clock_timestamp());
+CREATE INDEX ON events (xid, id);
 
 CREATE PROCEDURE write_in_steps(steps integer) LANGUAGE plpgsql AS $$
 BEGIN
@@ -55,7 +56,7 @@ BEGIN
 END $$;
 
 CREATE TABLE poller (name text PRIMARY KEY, reached text NOT NULL);
-INSERT INTO poller VALUES ('seq', '0'), ('uuid', '00000000-0000-0000-0000-000000000000'), ('id', '0'), ('horizon', '0');
+INSERT INTO poller VALUES ('seq', '0'), ('uuid', '00000000-0000-0000-0000-000000000000'), ('id', '0'), ('xid', '0'), ('horizon', '0');
 
 CREATE TABLE poll (
 	poller text,
@@ -76,6 +77,19 @@ BEGIN
 	IF rows IS NOT NULL THEN
 		INSERT INTO poll VALUES (key, DEFAULT, last_read, last, rows);
 		UPDATE poller p SET reached = last WHERE name = key;
+	END IF;
+END $$;
+
+-- The rows of transactions before the oldest one that is running.
+CREATE PROCEDURE poll_by_xid() LANGUAGE plpgsql AS $$
+DECLARE
+	oldest CONSTANT xid8 := pg_snapshot_xmin(pg_current_snapshot());
+	last_read CONSTANT xid8 := (SELECT p.reached FROM poller p WHERE name = 'xid')::xid8;
+BEGIN
+	IF oldest <> last_read THEN
+		INSERT INTO poll VALUES ('xid', DEFAULT, last_read, oldest,
+			(SELECT array_agg(seq ORDER BY xid, id) FROM events WHERE xid >= last_read AND xid < oldest));
+		UPDATE poller p SET reached = oldest WHERE name = 'xid';
 	END IF;
 END $$;
 
@@ -110,6 +124,8 @@ BEGIN
 	LOOP
 		IF name = 'horizon' THEN
 			CALL poll_by_horizon();
+		ELSIF name = 'xid' THEN
+			CALL poll_by_xid();
 		ELSE
 			CALL poll_by_key(name);
 		END IF;

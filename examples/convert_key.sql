@@ -808,9 +808,9 @@ COMMIT;
 -- they differ.
 SELECT format($s$
     WITH layout AS (
-        SELECT width, %1$s.snowflake_sequence(width - 1) + 1 AS sequences,
-            %1$s.snowflake_timestamp(0) AS epoch
-        FROM %1$s.snowflake_boundary(%1$s.snowflake_timestamp(0) + interval '1 us') AS width),
+        SELECT width, %1$s.snowflake_sequence(width - 1) + 1 AS sequences, epoch
+        FROM %1$s.snowflake_timestamp(0) AS epoch,
+            %1$s.snowflake_boundary(epoch + interval '1 us') AS width),
     existing AS (
         SELECT %2$I AS old, coalesce(%3$s, CASE WHEN substr(%2$I::text, 15, 1) = '7'
             THEN to_timestamp(
