@@ -78,7 +78,7 @@ SELECT coalesce((SELECT definition FROM (VALUES
 		('instagram', 'epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10'),
 		('sonyflake', 'epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16'),
 		('mastodon', 'epoch=1970-01-01 tick=1ms timestamp=47 sequence=16'),
-		('pgedge', 'epoch=2023-01-01 tick=1ms timestamp=41 sequence=12 machine=10'),
+		('pgedge', 'epoch=2023-01-01 tick=1ms timestamp=41 machine=10 sequence=12'),
 		('javascript', 'epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7'))
 	AS preset (name, definition) WHERE name = :'layout'), :'layout') AS definition \gset
 -- its words; times in microseconds, epoch since 1970

@@ -11,7 +11,8 @@
  * Sources: Twitter's snowflake (IdWorker.scala: twepoch 1288834974657); the
  * Discord developer documentation, "Snowflakes"; Instagram Engineering,
  * "Sharding & IDs at Instagram"; sonyflake v1; Mastodon (id timestamp_id, its
- * 16 low bits a hash there); pgEdge snowflake.  If a service uses a 64th bit, the
+ * 16 low bits a hash there); pgEdge snowflake 1.2
+ * to 2.6 (snowflake.c).  If a service uses a 64th bit, the
  * preset has only 63, because a bigint has a sign.
  */
 const SfPreset sf_presets[SF_PRESET_COUNT] = {
@@ -20,7 +21,7 @@ const SfPreset sf_presets[SF_PRESET_COUNT] = {
 	{"instagram", "epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10"},
 	{"sonyflake", "epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16"},
 	{"mastodon", "epoch=1970-01-01 tick=1ms timestamp=47 sequence=16"},
-	{"pgedge", "epoch=2023-01-01 tick=1ms timestamp=41 sequence=12 machine=10"},
+	{"pgedge", "epoch=2023-01-01 tick=1ms timestamp=41 machine=10 sequence=12"},
 	{"javascript", "epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7"},
 };
 

@@ -38,7 +38,7 @@ test_presets(void)
 		{"instagram", "epoch=2011-08-24T21:07:01.721Z tick=1ms timestamp=40 machine=13 sequence=10", 23, 10, 0},
 		{"sonyflake", "epoch=2014-09-01T00:00:00Z tick=10ms timestamp=39 sequence=8 machine=16", 24, 0, 16},
 		{"mastodon", "epoch=1970-01-01T00:00:00Z tick=1ms timestamp=47 sequence=16", 16, 0, 0},
-		{"pgedge", "epoch=2023-01-01T00:00:00Z tick=1ms timestamp=41 sequence=12 machine=10", 22, 0, 10},
+		{"pgedge", "epoch=2023-01-01T00:00:00Z tick=1ms timestamp=41 machine=10 sequence=12", 22, 12, 0},
 		{"javascript", "epoch=2020-01-01T00:00:00Z tick=1ms timestamp=41 machine=5 sequence=7", 12, 7, 0},
 	};
 
