@@ -1,12 +1,13 @@
--- Encoding IDs from their parts, and widths of intervals.
+-- Encoding IDs from their parts.
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
 
--- published IDs, from their parts
+-- published IDs, and one of pgEdge's extension 2.6.0, from their parts
 SELECT snowflake_encode('2022-06-28T16:07:40.105Z', 378, 0, 'twitter') = 1541815603606036480 AS twitter,
        snowflake_encode('2016-04-30T11:18:25.796Z', 32, 7, 'discord') = 175928847299117063 AS discord,
        snowflake_encode('2020-08-26T13:43:27.313Z', 2675, 578, 'instagram') = 2384288897814875714 AS instagram,
-       snowflake_encode('2113-01-23T09:59:12.700Z', 55662, 250, 'sonyflake') = 5209458364210927982 AS sonyflake;
+       snowflake_encode('2113-01-23T09:59:12.700Z', 55662, 250, 'sonyflake') = 5209458364210927982 AS sonyflake,
+       snowflake_encode('2026-11-26T08:52:17.959Z', 7, 0, 'pgedge') = 516536665989214208 AS pgedge;
 
 -- every preset, encoded and decoded
 SELECT l.name, count(*) FILTER (WHERE snowflake_encode(d.created_at, d.machine_id, d.sequence, l.name) = id) AS same,
