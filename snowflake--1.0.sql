@@ -223,7 +223,23 @@ AS 'MODULE_PATHNAME', 'snowflake_horizon'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE snowflake_horizon(bigint) IS
-'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID this server has issued in the transaction that writes them; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and on a standby; the argument is ignored';
+'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID this server has issued in the transaction that writes them; on a server that has made promises by snowflake_promise_horizon(), returns the last one; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and on a standby; the argument is ignored';
+
+/*
+ * The horizon of several servers: propose on all of them, then promise the least proposal on all
+ */
+
+CREATE FUNCTION snowflake_propose_horizon() RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_propose_horizon() IS
+'the horizon of this server, for a horizon of several servers: the least of these proposals is passed to snowflake_promise_horizon() on each server; holds for all databases of the server; has no effect, but issues an ID if the generator is behind the clock; raises the errors of snowflake_nextval()';
+
+CREATE FUNCTION snowflake_promise_horizon(proposal bigint) RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_promise_horizon(bigint) IS
+'promises that no row below the result appears any more in any database of this server, if the row has the ID of this server or its table has the guard: the guard refuses such rows from now on, also after a crash; the result is the proposal, or less if a transaction holds it back, and the least result of all servers is their horizon; raises the generator to the proposal if it has not reached it; from now on snowflake_horizon() returns the last promise on this server; 0 ends the promises; raises invalid_parameter_value if the proposal is not an ID of the layout';
 
 /*
  * A trigger whose name comes last in the alphabet is called last, and so sees the ID that other
@@ -696,24 +712,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
 	later record;
-	is_distributed boolean;
 BEGIN
-	-- Citus runs triggers of its local tables, which are the ones without colocation, on the node
-	-- that issues the IDs
-	IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
-		EXECUTE 'SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = $1'
-			' AND (partmethod <> ''n'' OR repmodel = ''t'' OR colocationid <> 0))'
-		INTO is_distributed USING relation;
-		IF is_distributed THEN
-			RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-				MESSAGE = format('table %s cannot have the guard while Citus distributes it',
-					relation),
-				DETAIL = 'Triggers would run on the nodes that store the rows, which have no record'
-					' of the horizons of the node that issues the IDs.  Readers can miss rows whose'
-					' ID was not issued in the transaction that inserts them.',
-				HINT = 'Insert rows without IDs, so that the default generates them.';
-		END IF;
-	END IF;
 	-- names of triggers are compared as bytes
 	-- tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
 	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later
@@ -736,7 +735,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_create_guard(regclass, name, regproc) IS
-'creates the trigger that calls the function guard; raises an error if Citus distributes the table, or if another trigger would be called after it; internal';
+'creates the trigger that calls the function guard; raises an error if another trigger would be called after it; internal';
 
 CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
 LANGUAGE SQL
@@ -1807,7 +1806,7 @@ COMMENT ON FUNCTION sno_move_back(timestamptz) IS
 'moves the generator of type sno back to an instant at the next start of the server, as snowflake_move_back() does for Snowflake IDs';
 
 REVOKE ALL ON FUNCTION snowflake_accept_layout(),
-	snowflake_accept_clock(), snowflake_accept_registry(),
+	snowflake_accept_clock(), snowflake_accept_registry(), snowflake_promise_horizon(bigint),
 	snowflake_set_floor(timestamptz), sno_set_floor(timestamptz),
 	snowflake_move_back(timestamptz), sno_move_back(timestamptz) FROM PUBLIC;
 

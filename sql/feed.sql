@@ -72,24 +72,6 @@ SELECT snowflake_enable_feed('ordered');
 SELECT snowflake_enable_feed('ordered_all');
 DROP TABLE ordered;
 
--- tables of Citus, as its catalog says: a distributed one, a reference table, one of a distributed schema, and a local one
-SET allow_system_table_mods = on;
-CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass, partmethod "char", repmodel "char", colocationid integer);
-CREATE TABLE spread (id bigint PRIMARY KEY);
-INSERT INTO pg_dist_partition VALUES ('spread', 'h', 's', 1);
-SELECT snowflake_enable_feed('spread');
-\echo :SQLSTATE
-\set VERBOSITY terse
-UPDATE pg_dist_partition SET partmethod = 'n', repmodel = 't', colocationid = 0;
-SELECT snowflake_enable_feed('spread');
-UPDATE pg_dist_partition SET repmodel = 's', colocationid = 2;
-SELECT snowflake_enable_feed('spread');
-\set VERBOSITY default
-UPDATE pg_dist_partition SET colocationid = 0;
-SELECT snowflake_enable_feed('spread');
-DROP TABLE pg_catalog.pg_dist_partition, spread;
-RESET allow_system_table_mods;
-
 -- IDs that other sessions have issued, that were fetched ahead, and that were chosen
 CALL snowflake_horizon(NULL) \gset
 \set VERBOSITY terse

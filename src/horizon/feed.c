@@ -1,7 +1,7 @@
 /*
  * feed.c
- *	  The procedure snowflake_horizon(), and the trigger function snowflake_feed_guard() for tables
- *	  that are read up to the horizon.
+ *	  The procedure snowflake_horizon(), the two functions by which several servers have one
+ *	  horizon, and the trigger function snowflake_feed_guard() for tables that are read up to it.
  *
  * A reader gets the horizon first and reads in a later statement, whose snapshot is taken after
  * that.  In the statement that reads, the horizon would be newer than the snapshot, and rows
@@ -27,12 +27,17 @@
 #include "utils/rel.h"
 
 #include "functions/arguments.h"
+#include "issue/change.h"
+#include "issue/durable.h"
 #include "issue/generator.h"
 #include "issue/error.h"
+#include "issue/wait.h"
 #include "horizon/horizon.h"
 #include "issue/shared.h"
 
 PG_FUNCTION_INFO_V1(snowflake_horizon);
+PG_FUNCTION_INFO_V1(snowflake_propose_horizon);
+PG_FUNCTION_INFO_V1(snowflake_promise_horizon);
 PG_FUNCTION_INFO_V1(snowflake_feed_guard);
 
 static void
@@ -56,14 +61,110 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 {
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator;
+	int64		horizon;
 	Datum		value;
 	bool		null = false;
 
 	check_transaction();
 	generator = sf_await_open(shared, SF_GENERATOR_BIGINT);
-	value = Int64GetDatum(sf_horizon_advance(generator, MyDatabaseId));
+	horizon = (int64) sf_durable_read(SF_DURABLE_PROMISE);
+	if (horizon == 0)
+		horizon = sf_horizon_advance(generator, MyDatabaseId);
+	value = Int64GetDatum(horizon);
 	return sf_row(fcinfo, &value, &null);
 }
+
+/*
+ * Several servers
+ */
+
+/*
+ * The cursor of a server that issues no IDs does not move, so an ID is issued if the cursor is
+ * behind the clock.  A server that is ahead, as after a crash, would wait for the clock.
+ */
+Datum
+snowflake_propose_horizon(PG_FUNCTION_ARGS)
+{
+	SfGenerator *generator;
+
+	PreventCommandDuringRecovery("snowflake_propose_horizon()");
+	generator = sf_await_open(sf_shared_required(), SF_GENERATOR_BIGINT);
+	if (sf_generator_position(generator) <
+		sf_position_at(&generator->layout, GetCurrentTimestamp()))
+		(void) sf_next_id();
+	PG_RETURN_INT64(sf_horizon_propose(generator));
+}
+
+static void
+report_moved_back(const SfGenerator *generator)
+{
+	sf_report_not_opened(SF_GENERATOR_BIGINT, &generator->layout, SF_OPENING_MOVED_BACK);
+}
+
+/*
+ * Raise the generator to the tick after that of a proposal that it has not reached.  It is not
+ * raised again if it has no lease, without which no horizon is above its reservation.
+ */
+static void
+reach(SfGenerator *generator, int64 proposal)
+{
+	uint64		tick = sf_layout_decompose(&generator->layout, proposal).tick + 1;
+	bool		layout_recorded;
+	SfFloorChange change = SF_FLOOR_KEPT;
+
+	if (sf_horizon_reaches(generator, proposal))
+		return;
+	if (tick > sf_layout_last_tick(&generator->layout))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("no Snowflake IDs are left above %lld", (long long) proposal));
+	sf_wait_and_lock(generator);
+	if (sf_generator_position(generator) < sf_position(&generator->layout, tick, 0))
+		change = sf_change_floor(generator, sf_layout_tick_start(&generator->layout, tick),
+								 &layout_recorded);
+	sf_generator_unlock(generator);
+	if (change == SF_FLOOR_MOVED_BACK)
+		report_moved_back(generator);
+	if (change == SF_FLOOR_RAISED)
+		ereport(LOG,
+				errmsg("the generator of Snowflake IDs was raised to the horizon of other servers"),
+				errdetail("The horizon is %lld.", (long long) proposal));
+}
+
+Datum
+snowflake_promise_horizon(PG_FUNCTION_ARGS)
+{
+	int64		proposal = PG_GETARG_INT64(0);
+	int64		promise = 0;
+	SfGenerator *generator;
+	bool		written = true;
+
+	PreventCommandDuringRecovery("snowflake_promise_horizon()");
+	generator = sf_await_open(sf_shared_required(), SF_GENERATOR_BIGINT);
+	if (!sf_layout_holds(&generator->layout, proposal))
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("%lld is not a Snowflake ID", (long long) proposal),
+				errhint("Use the least number that snowflake_propose_horizon() has returned on any server."));
+	if (proposal != 0)
+	{
+		reach(generator, proposal);
+		promise = sf_horizon_promise(generator, proposal);
+	}
+	if (proposal == 0 || (int64) sf_durable_read(SF_DURABLE_PROMISE) < promise)
+	{
+		sf_wait_and_lock(generator);
+		written = sf_change_promise(generator, promise);
+		sf_generator_unlock(generator);
+	}
+	if (!written)
+		report_moved_back(generator);
+	PG_RETURN_INT64(promise);
+}
+
+/*
+ * The guard
+ */
 
 static void
 check_call(FunctionCallInfo fcinfo)

@@ -91,6 +91,54 @@
  * later: without this the horizon could decrease, since the slot of a session that loses the race
  * for the cursor has a low ID for a moment.
  *
+ * Several servers can have one horizon, for tables whose rows are stored on servers other than
+ * those that issue their IDs.  Each server that stores rows has the guard, so the ID of a row is in
+ * the slot, or the entry, of a transaction of that server, from the INSERT until the row is visible.
+ * A coordinator computes the horizon in these steps, each of which asks all servers:
+ *
+ *	C1. Each server proposes the horizon of all its databases.  It notes nothing, so no row is
+ *		refused on account of it.
+ *	C2. The proposal of all is the least of these, or the last result if that is greater.
+ *	C3. Each server promises the proposal: it takes the steps R1 to R4 with a candidate that is
+ *		not above the proposal, notes the least first ID as promised, writes it to disk, and answers
+ *		the lower one of the proposal and the greatest promise.
+ *	C4. The result is the least answer.  The coordinator, if it stores rows or has readers, is the
+ *		last to promise, and it promises the least of the other answers.
+ *
+ * If a server does not answer, there is no new result.  The promises that were noted or written by
+ * then only refuse rows that would have been refused later.
+ *
+ * No row is missed.  Let x be the ID of a row that transaction T writes on server S, below the
+ * result.  Then S has promised p > x in C3, or earlier.
+ *	- If T was open when p was noted, and the guard had admitted x, R4 would have found an ID not
+ *	  above x in the slot or the entry of T, and p would not be above x.
+ *	- If T had ended, statements that begin after C3 see the row, or no statement ever does.
+ *	- If the guard sees x later, it refuses it: as for the horizons above, it either reads a
+ *	  candidate above x, takes the lock, and finds p; or R4 has found x.  After a crash of S the
+ *	  guard finds p on disk, as S has written it before it answered.  Prepared transactions of
+ *	  before the crash have entries.
+ * Nothing is said here about the server that has issued x.  It may have been cancelled, cut off,
+ * stopped or removed.
+ *
+ * No row is refused without a fault.  As long as the transaction that has issued x is open, which
+ * includes all callbacks that commit rows elsewhere, its slot keeps each proposal at or below x.
+ * An ID that is issued after C1 is not below the proposal of its server.  So promises above x are
+ * made after the end of that transaction.  The exceptions are servers that did not take part in
+ * C1, such as a new one, and those that propose less than the last result.  Such a server is raised
+ * to the proposal in C3 before it answers, and so all of its later IDs are above.
+ *
+ * A server that has promised anything returns its last promise as the horizon of each database, and
+ * notes no other.  Otherwise it would refuse rows of servers whose clocks are behind.  At a start,
+ * the bound of its guard is the last promise on disk, and not the position at which the generator
+ * is opened, so that it refuses no ID that other servers issue.  Promises end by an explicit call,
+ * by moving the generator back, and by a change of the layout.
+ *
+ * horizon->promise is written under the lock.  The number on disk and its copy are written under
+ * the lock of the generator (change.c), after the lock of the horizon was released, so that writers
+ * do not wait for the disk.  The copy is written last, so that snowflake_horizon() returns nothing
+ * that a crash loses.  A crash before the number is on disk leaves the previous promise; no answer
+ * was given.  A crash after that leaves a promise that the coordinator does not know of.
+ *
  * test/model checks all of this, for interleavings and for the memory model of AArch64.
  */
 #include "postgres.h"
@@ -153,6 +201,7 @@ typedef struct Horizon
 
 	/* Protected by the lock. */
 	ReturnedTable returned;
+	int64		promise;		/* the greatest, in all databases; 0: none */
 
 	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
 } Horizon;
@@ -267,8 +316,9 @@ static int64
 returned_bound(Oid database)
 {
 	const Returned *entry = find(database);
+	int64		bound = entry ? Max(entry->horizon, entry->bound) : horizon->returned.bound;
 
-	return entry ? Max(entry->horizon, entry->bound) : horizon->returned.bound;
+	return Max(bound, horizon->promise);
 }
 
 /*
@@ -414,6 +464,17 @@ allowed_by_cursor(SfGenerator *generator)
 	return sf_horizon_at(&generator->layout, cursor, machine_id);
 }
 
+/* What the cursor allows, or has allowed before: it does not move backward. */
+static int64
+allowed(SfGenerator *generator)
+{
+	int64		by_cursor = allowed_by_cursor(generator);
+	int64		before = read_candidate();
+
+	return Max(by_cursor, before);
+}
+
+/* The least first ID in a database, or in all for InvalidOid. */
 static int64
 least_first(Oid database)
 {
@@ -425,12 +486,13 @@ least_first(Oid database)
 	{
 		int64		first = (int64) pg_atomic_read_u64(&horizon->slots[i].first);
 
-		if (first < least && ProcGlobal->allProcs[i].databaseId == database)
+		if (first < least &&
+			(!OidIsValid(database) || ProcGlobal->allProcs[i].databaseId == database))
 			least = first;
 	}
 	pg_read_barrier();			/* see prepared.c */
 	while ((entry = sf_prepared_next(&index)) != NULL)
-		if (entry->database == database)
+		if (!OidIsValid(database) || entry->database == database)
 			least = Min(least, entry->first);
 	return least;
 }
@@ -450,6 +512,49 @@ sf_horizon_advance(SfGenerator *generator, Oid database)
 	candidate = read_candidate();
 	least = least_first(database);
 	result = note_returned(database, Min(candidate, least));
+	sf_lock_release(&horizon->lock);
+	return result;
+}
+
+int64
+sf_horizon_propose(SfGenerator *generator)
+{
+	int64		result;
+	int64		least;
+	LockData   *locks = sf_prepared_find_locks();
+
+	sf_lock_acquire(&horizon->lock);
+	sf_prepared_recover(locks);
+	result = allowed(generator);
+	pg_memory_barrier();
+	least = least_first(InvalidOid);
+	sf_lock_release(&horizon->lock);
+	return Min(result, least);
+}
+
+bool
+sf_horizon_reaches(SfGenerator *generator, int64 proposal)
+{
+	return allowed(generator) >= proposal;
+}
+
+int64
+sf_horizon_promise(SfGenerator *generator, int64 proposal)
+{
+	int64		result;
+	int64		least;
+	LockData   *locks = sf_prepared_find_locks();
+
+	sf_lock_acquire(&horizon->lock);
+	sf_prepared_recover(locks);
+	result = allowed(generator);
+	result = Min(result, proposal);
+	raise_candidate(result);
+	pg_memory_barrier();
+	least = least_first(InvalidOid);
+	result = Min(result, least);
+	horizon->promise = Max(horizon->promise, result);
+	result = Min(horizon->promise, proposal);
 	sf_lock_release(&horizon->lock);
 	return result;
 }
@@ -505,14 +610,16 @@ sf_horizon_least(void)
 }
 
 /*
- * The horizons that were returned in earlier runs of the server are unknown; none of them was above
- * this one.  No reader is at work yet, since readers open the generator first.
+ * The horizons that were returned in earlier runs of the server are unknown, unless they were
+ * promises; none of them was above that of the position.  No reader is at work yet, since readers
+ * open the generator first.
  */
 void
-sf_horizon_opened(SfGenerator *generator, uint64 position)
+sf_horizon_opened(SfGenerator *generator, uint64 position, int64 promise)
 {
-	int64		id = sf_horizon_at(&generator->layout, position, 0);
+	int64		id = promise != 0 ? promise : sf_horizon_at(&generator->layout, position, 0);
 
+	horizon->promise = promise;
 	raise_candidate(id);
 	raise_returned_bound(id);
 }

@@ -69,6 +69,16 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
 extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
 
 /*
+ * The horizon that several servers have in common: horizon.c explains its two steps.  The second
+ * one raises what the generator allows to the proposal, so the caller has raised the generator to
+ * it; sf_horizon_reaches tells whether that is necessary.  The answer is a promise only when it is
+ * on disk.  They raise the errors of sf_horizon_advance.
+ */
+extern int64 sf_horizon_propose(SfGenerator *generator);
+extern bool sf_horizon_reaches(SfGenerator *generator, int64 proposal);
+extern int64 sf_horizon_promise(SfGenerator *generator, int64 proposal);
+
+/*
  * All transactions that hold horizons back, in all databases; allocates the array.  Has no effect
  * on horizons.
  */
@@ -82,8 +92,9 @@ extern int64 sf_horizon_least(void);
  */
 
 /*
- * The generator is opened for the first time in this run of the server.  Its lock is held.
+ * The generator is opened for the first time in this run of the server, and the server has made
+ * promises up to an ID; 0 for none.  The generator's lock is held.
  */
-extern void sf_horizon_opened(SfGenerator *generator, uint64 position);
+extern void sf_horizon_opened(SfGenerator *generator, uint64 position, int64 promise);
 
 #endif							/* SF_HORIZON_H */

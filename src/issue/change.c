@@ -34,6 +34,7 @@
  * The durable end is lowered by the move back alone, when the generator is closed: no batch can be
  * taken any more, and all that were taken are dropped.  A crash before that leaves the later end,
  * and a crash after it the earlier one, at which the administrator wants the next start to begin.
+ * The promise to other servers ends before that, and none follows.
  *
  * test/model checks all of this, for interleavings and for the memory model of AArch64.
  */
@@ -197,6 +198,8 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 		return SF_BACK_NOT_BACK;
 	pg_atomic_write_u32(&generator->moved_back, 1);
 	close_locked(generator);
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		sf_durable_set(SF_DURABLE_PROMISE, 0);
 	for (int line = 0; line < sf_generator_lines(generator); line++)
 	{
 		SfInstant	durable;
@@ -207,6 +210,18 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 	if (sf_generator_is_open(generator))
 		*before = sf_generator_time(generator, sf_generator_end(generator));
 	return SF_BACK_MOVED;
+}
+
+bool
+sf_change_promise(SfGenerator *generator, int64 promise)
+{
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		return false;
+	if (promise == 0)
+		sf_durable_set(SF_DURABLE_PROMISE, 0);
+	else
+		sf_durable_raise(SF_DURABLE_PROMISE, (uint64) promise);
+	return true;
 }
 
 /*

@@ -42,6 +42,12 @@ typedef enum SfBackChange
 extern SfBackChange sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before);
 
 /*
+ * Write a later promise to other servers, or 0, which ends the promises (horizon.c).  Returns false
+ * if the generator was moved back.  The lock is held.  Raises the errors of sf_durable_raise.
+ */
+extern bool sf_change_promise(SfGenerator *generator, int64 promise);
+
+/*
  * Record the layout of a generator.  Returns false if it is recorded already.  *before is the
  * layout that was recorded, if any was.  The lock is held.
  */

@@ -28,7 +28,8 @@
  * that reads one does not wait behind a disk.  The first process that reads or writes a number
  * after recovery reads all of them, so before that no process of ours can hold the lock during a
  * write.  Afterwards only this file changes the numbers: a process that writes one changes the
- * copy next.  During recovery, when replay changes the numbers, the copy is not used.
+ * copy next, an end of a reservation at once, any other number when it is on disk.  During
+ * recovery, when replay changes the numbers, the copy is not used.
  */
 #include "postgres.h"
 
@@ -91,29 +92,47 @@ sf_durable_read(SfDurable number)
 	return pg_atomic_read_u64(copy_of(number));
 }
 
-/* Sessions that create the extension can raise a number at the same time. */
+/* The copy must have been read before the number is changed: it can be ahead of the disk otherwise. */
 static XLogRecPtr
 write_record(SfDurable number, uint64 value, bool lower)
 {
-	uint64		before = sf_durable_read(number);
-
+	(void) sf_durable_read(number);
 	replorigin_advance((ReplOriginId) number, (XLogRecPtr) value, InvalidXLogRecPtr, lower, true);
+	return XactLastRecEnd;
+}
+
+/* Sessions that create the extension can raise a number at the same time. */
+static void
+write_copy(SfDurable number, uint64 value, bool lower)
+{
+	uint64		before = pg_atomic_read_u64(copy_of(number));
+
 	while ((lower || before < value) &&
 		   !pg_atomic_compare_exchange_u64(copy_of(number), &before, value))
 		;
-	return XactLastRecEnd;
 }
 
 void
 sf_durable_raise(SfDurable number, uint64 value)
 {
 	XLogFlush(write_record(number, value, false));
+	write_copy(number, value, false);
 }
 
 void
 sf_durable_set(SfDurable number, uint64 value)
 {
 	XLogFlush(write_record(number, value, true));
+	write_copy(number, value, true);
+}
+
+void
+sf_durable_repeat(SfDurable number)
+{
+	uint64		value = sf_durable_read(number);
+
+	if (value != 0)
+		sf_durable_raise(number, value);
 }
 
 void
@@ -172,8 +191,13 @@ sf_durable_position(const SfGenerator *generator, int line)
 XLogRecPtr
 sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end)
 {
+	SfDurable	number = number_of(generator->kind, line);
+	XLogRecPtr	lsn;
+
 	Assert(sf_lock_is_mine(&generator->lock));
-	return write_record(number_of(generator->kind, line), to_number(end), false);
+	lsn = write_record(number, to_number(end), false);
+	write_copy(number, to_number(end), false);
+	return lsn;
 }
 
 void
@@ -213,6 +237,7 @@ sf_durable_layout_write(const SfLayout *layout)
 	SfPackedLayout packed = sf_layout_pack(layout);
 
 	sf_durable_set(SF_DURABLE_LAYOUT, 0);
+	sf_durable_set(SF_DURABLE_PROMISE, 0);	/* an ID of the old layout */
 	sf_durable_set(SF_DURABLE_EPOCH, packed.epoch);
 	sf_durable_set(SF_DURABLE_LAYOUT, packed.fields);
 }

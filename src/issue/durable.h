@@ -17,7 +17,8 @@
 /* The numbers; their values are those of the origins.  A number that was never written is 0. */
 typedef enum SfDurable
 {
-	SF_DURABLE_PROMISE = 65528, /* not used yet */
+	SF_DURABLE_PROMISE = 65528, /* the last promise to other servers, an ID;
+								 * see horizon.c */
 	SF_DURABLE_TOCK,			/* the end of the reservation of the second
 								 * line of sno */
 	SF_DURABLE_LAYOUT,			/* SfPackedLayout.fields */
@@ -35,7 +36,10 @@ typedef enum SfDurable
 extern void sf_durable_init(pg_atomic_uint64 *copy);
 extern void sf_durable_attach(pg_atomic_uint64 *copy);
 
-/* The number in memory, which need not be on disk yet. */
+/*
+ * The number in memory.  It is on disk, except for the end of a reservation, which need not be on
+ * disk yet.
+ */
 extern uint64 sf_durable_read(SfDurable number);
 
 /*
@@ -48,6 +52,9 @@ extern uint64 sf_durable_read(SfDurable number);
  */
 extern void sf_durable_raise(SfDurable number, uint64 value);
 extern void sf_durable_set(SfDurable number, uint64 value);
+
+/* Write a number again, because standbys can lack it.  Changes nothing if it was never written. */
+extern void sf_durable_repeat(SfDurable number);
 
 /* Take a slot for each number, and return when that is on disk.  Raises the same error. */
 extern void sf_durable_take_slots(void);

@@ -230,13 +230,15 @@ open_locked(SfGenerator *generator)
 	for (int i = 0; i < sf_generator_lines(generator); i++)
 		written = write_opening(generator, i, positions[i]);
 	XLogFlush(written);
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		sf_durable_repeat(SF_DURABLE_PROMISE);
 	if (sf_generator_lines(generator) > 1)
 		line = sf_line_at_start(&generator->layout, positions, GetCurrentTimestamp(),
 								sf_reservation_tolerated(generator));
 	if (generator->leased)
 		sf_postmaster_note_opened(generator->kind);
 	if (generator->kind == SF_GENERATOR_BIGINT)
-		sf_horizon_opened(generator, positions[0]);
+		sf_horizon_opened(generator, positions[0], (int64) sf_durable_read(SF_DURABLE_PROMISE));
 	pg_atomic_write_u32(&generator->switches, (uint32) line);
 	pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, positions[line]));
 	for (int i = 0; i < sf_generator_lines(generator); i++)
