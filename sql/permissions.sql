@@ -31,6 +31,7 @@ SELECT snowflake_accept_layout();
 SELECT snowflake_accept_clock();
 SELECT snowflake_accept_registry();
 SELECT snowflake_set_floor(now());
+SELECT snowflake_promise_horizon(1);
 SELECT sno_snapshot();
 SELECT sno_set_floor(now());
 RESET ROLE;

@@ -38,8 +38,8 @@ for my $shard (sort keys %shards)
 my $horizon = 'CALL snowflake_horizon()';
 my ($before) = map { $_->safe_psql('postgres', $horizon) } $coordinator;
 cmp_ok($coordinator->safe_psql('postgres', $horizon), '>=', $before, 'a server without a promise has a horizon of its own');
-fails_with($coordinator, 'SELECT snowflake_promise_horizon(-1)', '22023', qr/-1 is not a Snowflake ID/, qr/HINT:  Use the least number that snowflake_propose_horizon/);
-fails_with($coordinator, 'SELECT snowflake_promise_horizon(9223372036854775807)', '22023', qr/no Snowflake IDs are left above/);
+fails_with($coordinator, 'SELECT snowflake_promise_horizon(-1)', '22023', qr/cannot promise -1 as a horizon/, qr/HINT:  Use the least number that snowflake_propose_horizon/);
+fails_with($coordinator, 'SELECT snowflake_promise_horizon(9223372036854775807)', '22023', qr/cannot promise 9223372036854775807 as a horizon/);
 is($coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(NULL) IS NULL'), 't', 'null is no proposal');
 $coordinator->safe_psql('postgres', $statements);
 is($coordinator->safe_psql('postgres', $horizon), '1', 'from the first promise on, the horizon is the last one');

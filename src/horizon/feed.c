@@ -114,10 +114,6 @@ reach(SfGenerator *generator, int64 proposal)
 
 	if (sf_horizon_reaches(generator, proposal))
 		return;
-	if (tick > sf_layout_last_tick(&generator->layout))
-		ereport(ERROR,
-				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("no Snowflake IDs are left above %lld", (long long) proposal));
 	sf_wait_and_lock(generator);
 	if (sf_generator_position(generator) < sf_position(&generator->layout, tick, 0))
 		change = sf_change_floor(generator, sf_layout_tick_start(&generator->layout, tick),
@@ -141,10 +137,14 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
 
 	PreventCommandDuringRecovery("snowflake_promise_horizon()");
 	generator = sf_await_open(sf_shared_required(), SF_GENERATOR_BIGINT);
-	if (!sf_layout_holds(&generator->layout, proposal))
+	if (!sf_layout_holds(&generator->layout, proposal) ||
+		sf_layout_decompose(&generator->layout, proposal).tick ==
+		sf_layout_last_tick(&generator->layout))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%lld is not a Snowflake ID", (long long) proposal),
+				errmsg("cannot promise %lld as a horizon", (long long) proposal),
+				errdetail("It is not an ID of the layout \"%s\", or no IDs are left above it.",
+						  generator->layout_text),
 				errhint("Use the least number that snowflake_propose_horizon() has returned on any server."));
 	if (proposal != 0)
 	{

@@ -92,9 +92,9 @@
  * for the cursor has a low ID for a moment.
  *
  * Several servers can have one horizon, for tables whose rows are stored on servers other than
- * those that issue their IDs.  Each server that stores rows has the guard, so the ID of a row is in
- * the slot, or the entry, of a transaction of that server, from the INSERT until the row is visible.
- * A coordinator computes the horizon in these steps, each of which asks all servers:
+ * those that issue their IDs.  Each server that stores rows has the guard.  So the ID of a row is
+ * in the slot, or in the entry, of a transaction of that server, from the INSERT until the row is
+ * visible.  A coordinator computes the horizon in these steps, each of which asks all servers:
  *
  *	C1. Each server proposes the horizon of all its databases.  It notes nothing, so no row is
  *		refused on account of it.

@@ -92,7 +92,7 @@ sf_durable_read(SfDurable number)
 	return pg_atomic_read_u64(copy_of(number));
 }
 
-/* The copy must have been read before the number is changed: it can be ahead of the disk otherwise. */
+/* The copy is read before the number changes, so that it is not ahead of the disk. */
 static XLogRecPtr
 write_record(SfDurable number, uint64 value, bool lower)
 {
