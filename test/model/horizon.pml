@@ -37,11 +37,13 @@
  *   the server may be one with another machine ID.
  * - With EVICTION, the entry of a database in the table of returned horizons may be given to
  *   another database at any time.  Then the horizon may decrease, which is not checked.
+ * - With PROMISES, readers promise horizons to other servers, by any proposals.  Horizons are then not
+ *   compared, since an answer is not above its proposal.
  * - snowflake_move_back() is left out.  It closes the generator, which CHANGES has.  After the next
  *   start, horizons that were returned before and are above the new start are void.
  * - Sessions and readers do not read the fields of the generator out of order; litmus/ checks that.
  *
- * Macros: the bounds below; BUFFERS, GUARD, EVICTION and REACH, see there.  READ_BACKWARD lets a
+ * Macros: the bounds below; BUFFERS, GUARD, EVICTION, PROMISES and REACH, see there.  READ_BACKWARD lets a
  * reader read cursor, machine ID and reserved_until in the opposite order.  Any other introduces one
  * mistake, for which spin has to find a row that breaks the promise, a horizon that decreases, or a
  * session that holds the horizon back while it waits.  PREPARED_FIRST is two: the order in which a
@@ -136,6 +138,9 @@ byte candidate_buffer = EMPTY;
 
 /* The state that survives a crash. */
 byte origin;
+#ifdef PROMISES
+byte promise;
+#endif
 #if PREPARES > 0
 byte prepared_lock = NONE;		/* the first ID that the lock of the prepared transaction carries */
 byte preparing;					/* the writer */
@@ -333,7 +338,14 @@ inline any_tick(tick)
  */
 inline raise_bound()
 {
-#ifndef NO_BOUND
+#ifdef PROMISES
+#ifndef PROMISE_FORGOTTEN
+	returned[0] = promise;
+	candidate = MAX(candidate, promise)
+#else
+	skip
+#endif
+#elif !defined(NO_BOUND)
 	bound = COMPOSE(cursor, 0);
 	candidate = MAX(candidate, bound)
 #else
@@ -723,13 +735,29 @@ inline forget_read()
 	generation_seen = 0;
 	cursor_seen = 0;
 	machine_id_seen = 0;
-	reserved_until_seen = 0
+	reserved_until_seen = 0;
+#ifdef PROMISES
+	proposal = 0
+#endif
 }
 
-/* snowflake_horizon() */
+#ifdef PROMISES
+inline any_proposal()
+{
+	do
+	:: proposal < COMPOSE(POSITION(TICKS), 0) -> proposal++
+	:: break
+	od
+}
+#endif
+
+/* snowflake_horizon(), or snowflake_promise_horizon() */
 proctype Reader(byte me)
 {
 	byte database, value, generation_seen, cursor_seen, machine_id_seen, reserved_until_seen;
+#ifdef PROMISES
+	byte proposal;
+#endif
 
 idle:
 	{
@@ -800,18 +828,24 @@ idle:
 			machine_id_seen = 0;
 			reserved_until_seen = 0
 		}
+#ifdef PROMISES
+		atomic { any_proposal() }
+#endif
 		atomic {
 #ifdef CANDIDATE_NOT_USED
 			candidate = MAX(candidate, value)
 #else
 			value = MAX(candidate, value);
+#ifdef PROMISES
+			value = MIN(proposal, value);
+#endif
 #ifdef BUFFERS
-			candidate_buffer = value;
+			candidate_buffer = MAX(candidate, value);
 #ifndef NO_BARRIER_OF_READER
 			drain_candidate()
 #endif
 #else
-			candidate = value
+			candidate = MAX(candidate, value)
 #endif
 #endif
 		}
@@ -841,6 +875,26 @@ idle:
 #else
 			RETURNED = MAX(RETURNED, value);
 #endif
+#ifdef PROMISES
+			value = MIN(RETURNED, proposal);
+#ifdef PROMISE_NOT_NOTED
+			RETURNED = 0;
+#endif
+#ifdef ANSWERED_FIRST
+			promised[0] = MAX(promised[0], value);
+#endif
+			drain_candidate();
+			horizon_locked = false
+		}
+#ifndef PROMISE_NOT_WRITTEN
+		atomic { promise = MAX(promise, value) }
+#endif
+		atomic {
+			promised[0] = MAX(promised[0], value);
+			forget_read();
+			goto idle
+		}
+#else
 #ifndef EVICTION
 			assert(RETURNED >= promised[database]);
 #endif
@@ -850,6 +904,7 @@ idle:
 			horizon_locked = false;
 			goto idle
 		}
+#endif
 	} unless {
 		atomic {
 			down & (1 << me);
