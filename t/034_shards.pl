@@ -239,5 +239,11 @@ cmp_ok($coordinator->safe_psql('postgres', $horizon), '>', $id, 'the horizon is 
 $coordinator->restart;
 cmp_ok($coordinator->safe_psql('postgres', $horizon), '>', $id, 'also after a restart');
 
+# They end with another layout, whose IDs cannot be compared with the promise.
+my $promise = $coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(snowflake_propose_horizon())');
+is($coordinator->safe_psql('postgres', $horizon), $promise, 'a promise');
+restart_with_layout($coordinator, 'epoch=2010-01-01 tick=1s timestamp=33 machine=10 sequence=20');
+isnt($coordinator->safe_psql('postgres', $horizon), $promise, 'ends when another layout is accepted');
+
 $_->stop for $coordinator, values %shards;
 done_testing();
