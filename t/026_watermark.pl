@@ -1,6 +1,7 @@
 # The watermark of docs/change-feeds-recovery.md: two servers write a table and replicate it to each other, and a third one, which writes as
 # well, receives the rows of both.  Each has a reader that reads the rows of all three, by one position.
-# Servers crash meanwhile.  The readers miss no row, and read none twice.
+# Servers crash meanwhile.  The third one receives transactions in two phases, when they are prepared and when they end.
+# The readers miss no row, and read none twice.
 #
 # SNOWFLAKE_TEST_SECONDS=600 runs it for so long.
 use FindBin;
@@ -17,7 +18,7 @@ ok($tables && $process && $read, 'the page has the statements');
 my @ids = (1 .. 3);
 my $streaming = major_version() >= 16 ? 'parallel' : 'on';
 my %servers = map { $_ => snowflake_server("server_$_", { init => [ allows_streaming => 'logical' ] }, "snowflake.machine_id = $_",
-		"wal_retrieve_retry_interval = '100ms'", "logical_decoding_work_mem = '64kB'") } @ids;
+		"wal_retrieve_retry_interval = '100ms'", 'max_prepared_transactions = 20', "logical_decoding_work_mem = '64kB'") } @ids;
 
 # A reader and the call that moves the watermark, once.
 sub read_on
@@ -58,7 +59,7 @@ for ([ 1, 2 ], [ 2, 1 ], [ 3, 1 ], [ 3, 2 ], [ 1, 3 ], [ 2, 3 ])
 	my $connection = $servers{$from}->connstr('postgres') =~ s/'/''/gr;
 
 	$servers{$to}->safe_psql('postgres', "CREATE SUBSCRIPTION from_${from}_to_$to CONNECTION '$connection' PUBLICATION own
-		WITH (copy_data = false, streaming = $streaming)");
+		WITH (copy_data = false, streaming = $streaming, two_phase = " . ($to == 3 ? 'on' : 'off') . ')');
 	$servers{$to}->poll_query_until('postgres', q{SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel});
 }
 
@@ -68,14 +69,15 @@ $_->poll_query_until('postgres', 'SELECT count(*) = 3 FROM watermarks') for valu
 
 sub outbox { return $servers{ $_[0] }->safe_psql('postgres', 'SELECT count(*) FROM outbox'); }
 
-# Statements that are repeated until their server crashes.
+# Statements that are repeated until their server crashes, and end with the given one.
 sub repeat
 {
-	my ($id, $statements) = @_;
+	my ($id, $statements, $last) = @_;
 	my $file = "$scratch/repeat.$id." . length $statements;
 	my $errors = '';
 
-	append_to_file($file, "BEGIN;\n$statements\nCOMMIT;\nSELECT pg_sleep(0.005) \\gset pause\n" x 2000) unless -e $file;
+	$last //= 'COMMIT';
+	append_to_file($file, "BEGIN;\n$statements\n$last;\nSELECT pg_sleep(0.005) \\gset pause\n" x 2000) unless -e $file;
 	return { run => IPC::Run::start([ 'sh', '-c', 'while psql -XAtq -v ON_ERROR_STOP=1 -d "$1" -f "$2"; do :; done', 'sh', $servers{$id}->connstr('postgres'), $file ],
 			'>', '/dev/null', '2>', \$errors), errors => \$errors };
 }
@@ -90,6 +92,8 @@ do
 	my @writers = map { my $id = $_; map { start_issuing($servers{$id}, 'CALL write()') } 1 .. 2 } @ids;
 	my @loops = map { repeat($_, $process), repeat($_, $read) } @ids;
 
+	push @writers, map { repeat($_, "INSERT INTO messages (body) VALUES ('prepared');", "PREPARE TRANSACTION 'writer'; SELECT pg_sleep(0.02) \\gset wait\nCOMMIT PREPARED 'writer'") } @ids;
+
 	ok(wait_until(sub { !grep { outbox($_) <= $before{$_} + 150 } @ids }), "round $round: rows are read everywhere");
 	crash($servers{$crashing});
 	for my $id (grep { $_ != $crashing } @ids)
@@ -99,6 +103,10 @@ do
 	$_->{run}->finish for @writers, @loops;
 	push @failed, grep { /ERROR/ } map { split /\n/, ${ $_->{errors} } } @loops;
 	$servers{$crashing}->start;
+	for my $server (map { $servers{$_} } @ids)
+	{
+		$server->safe_psql('postgres', "COMMIT PREPARED 'writer'") if $server->safe_psql('postgres', q{SELECT count(*) FROM pg_prepared_xacts WHERE gid = 'writer'});
+	}
 } while (time < $end || $round < 3);
 is("@failed", '', 'no statement fails, but by crashes');
 
@@ -121,6 +129,7 @@ for my $id (@ids)
 	read_on($id);
 	is($servers{$id}->safe_psql('postgres', "SELECT count(*), count(DISTINCT id) FROM outbox WHERE id <= $last"), "$rows|$rows", 'and has read each row of the three servers once');
 }
+cmp_ok($servers{3}->safe_psql('postgres', q{SELECT count(*) FROM messages WHERE body = 'prepared' AND snowflake_machine_id(id) = 1}), '>', 0, 'some of them were prepared');
 note("$rows rows, $round crashes");
 $servers{$_}->stop for @ids;
 

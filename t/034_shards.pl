@@ -8,7 +8,7 @@ use SnowflakeTest;
 use TestClock;
 
 my $page = slurp_file("$FindBin::RealBin/../docs/change-feeds-recovery.md");
-my ($statements) = $page =~ /```sql\n(SELECT snowflake_promise_horizon\(1\).*?)```/s;
+my ($statements) = $page =~ /```sql\n(CREATE PROCEDURE advance_horizon.*?)CALL advance_horizon\(\);\n```/s;
 ok($statements, 'the page has the statements');
 
 my $clock = TestClock->new;
@@ -41,16 +41,10 @@ cmp_ok($coordinator->safe_psql('postgres', $horizon), '>=', $before, 'a server w
 fails_with($coordinator, 'SELECT snowflake_promise_horizon(-1)', '22023', qr/cannot promise -1 as a horizon/, qr/HINT:  Use the least number that snowflake_propose_horizon/);
 fails_with($coordinator, 'SELECT snowflake_promise_horizon(9223372036854775807)', '22023', qr/cannot promise 9223372036854775807 as a horizon/);
 is($coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(NULL) IS NULL'), 't', 'null is no proposal');
-$coordinator->safe_psql('postgres', $statements);
+$coordinator->safe_psql('postgres', "$statements SELECT snowflake_promise_horizon(1)");
 is($coordinator->safe_psql('postgres', $horizon), '1', 'from the first promise on, the horizon is the last one');
 
-sub advance
-{
-	my (@names) = @_;
-	my $names = join(',', @names ? @names : sort keys %shards);
-
-	return split /\n/, $coordinator->safe_psql('postgres', "CALL advance_horizon('{$names}'); $horizon");
-}
+sub advance { return $coordinator->safe_psql('postgres', "CALL advance_horizon(); $horizon"); }
 
 sub insert
 {
@@ -65,7 +59,7 @@ my $position = 0;
 sub reads
 {
 	my ($expected, $name) = @_;
-	my ($next) = advance();
+	my $next = advance();
 
 	cmp_ok($next, '>=', $position, "$name: the horizon does not go back");
 	is($coordinator->safe_psql('postgres', "SELECT string_agg(body, ' ' ORDER BY body) FROM events WHERE id >= $position AND id < $next"), $expected, $name);
@@ -144,14 +138,15 @@ move_back($shards{shard1}, 'now()');
 # As soon as a server does not answer, the horizon remains.  A promise that was made by others by then does no harm.
 $shards{shard2}->stop;
 insert($coordinator, 'shard1', 'i');
-fails_with($coordinator, "CALL advance_horizon('{shard1,shard2}')", '08001', qr/could not establish connection/);
+fails_with($coordinator, "CALL advance_horizon()", '08001', qr/could not establish connection/);
 is($coordinator->safe_psql('postgres', $horizon), $position, 'the last result');
 $shards{shard2}->start;
 reads('i', 'a server answers again');
 
 # A server whose clock is behind is raised to the horizon, and issues nothing below.
 $shards{shard2}->stop;
-my ($without) = advance('shard1');
+$coordinator->safe_psql('postgres', 'ALTER SERVER shard2 RENAME TO away');
+my $without = advance();
 $clock->set(-1800);
 $shards{shard2}->safe_psql('postgres', '') if $shards{shard2}->start;
 $shards{shard2}->safe_psql('postgres', "SELECT snowflake_move_back(clock_timestamp())");
@@ -159,7 +154,14 @@ $shards{shard2}->restart;
 cmp_ok(insert($shards{shard2}, 'shard2', '') . $shards{shard2}->safe_psql('postgres', 'SELECT snowflake_nextval()'), '<', $without, 'a server is behind');
 cmp_ok($shards{shard2}->safe_psql('postgres', $horizon), '<', $position, 'and its promises have ended, as it was moved back');
 $shards{shard2}->safe_psql('postgres', 'TRUNCATE events');
-$coordinator->psql('postgres', "CALL advance_horizon('{shard1,shard2}')");
+$coordinator->safe_psql('postgres', 'ALTER SERVER away RENAME TO shard2');
+my $behind = $shards{shard2}->background_psql('postgres');
+my $below = $behind->query_safe('BEGIN; SELECT snowflake_nextval()');
+fails_with($coordinator, 'CALL advance_horizon()', 'P0001', qr/a server cannot promise the last horizon/);
+is($coordinator->safe_psql('postgres', $horizon), $without, 'a transaction below the horizon is open on a server that is behind');
+$behind->query_safe("INSERT INTO events VALUES ($below, 'shard2', 'below'); ROLLBACK");
+$behind->quit;
+advance();
 fails_with($shards{shard2}, 'SET snowflake.max_wait = 0; SELECT snowflake_nextval()', '53400', qr/could not generate/);
 fails_with($shards{shard2}, "INSERT INTO events VALUES ($without - 1, 'shard2', 'late')", '55000', $late);
 $clock->set(0);
@@ -196,7 +198,7 @@ $coordinator->safe_psql('postgres', q{
 		next_id bigint;
 	BEGIN
 		FOR i IN 1 .. 20 LOOP
-			CALL advance_horizon('{shard1,shard2}');
+			CALL advance_horizon();
 			COMMIT;
 			CALL snowflake_process('consumers', 'all', 'INSERT INTO processed SELECT id FROM events WHERE id >= $1 AND id < $2',
 				NULL, NULL, true, first_id, next_id);

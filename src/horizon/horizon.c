@@ -102,14 +102,17 @@
  *	C3. Each server promises the proposal: it takes the steps R1 to R4 with a candidate that is
  *		not above the proposal, notes the least first ID as promised, writes it to disk, and answers
  *		the lower one of the proposal and the greatest promise.
- *	C4. The result is the least answer.  The coordinator, if it stores rows or has readers, is the
- *		last to promise, and it promises the least of the other answers.
+ *	C4. The result is the least answer, if it is not below the last result.  The coordinator, if it
+ *		stores rows or has readers, is the last to promise, and it promises the least of the other
+ *		answers.
  *
  * If a server does not answer, there is no new result.  The promises that were noted or written by
- * then only refuse rows that would have been refused later.
+ * then only refuse rows that would have been refused later.  Calls exclude each other.  A server that
+ * is new, or that has lost its promise, as a standby can, stores rows after the next result: until
+ * then it can answer less than the last one.
  *
  * No row is missed.  Let x be the ID of a row that transaction T writes on server S, below the
- * result.  Then S has promised p > x in C3, or earlier.
+ * result.  Then S has promised p > x in C3 of the call with this result, or earlier.
  *	- If T was open when p was noted, and the guard had admitted x, R4 would have found an ID not
  *	  above x in the slot or the entry of T, and p would not be above x.
  *	- If T had ended, statements that begin after C3 see the row, or no statement ever does.

@@ -19,8 +19,9 @@
  * - A crash moves the cursor of its server ahead by any amount, as an unused reservation does.
  *   Others may do so too, at any time.
  * - With NEW, the last server is new: it takes part in calls from some time on.  Its cursor is at the
- *   beginning, as its clock is behind.  It stores rows after a call in which it has taken part.
- * - There is no limit on the number of calls; cursors end them.
+ *   beginning, as its clock is behind.  It stores rows after a call in which it has taken part, and
+ *   which has succeeded.
+ * - Calls exclude each other.  There is no limit on their number; cursors end them.
  *
  * Macros: the bounds below; NEW; REACH, see there.  Any other introduces one mistake, for which spin
  * has to find a row that is missed, or one that is refused without a fault.  test/model/run shows
@@ -117,7 +118,7 @@ end:
 			any_server(issuer);
 			any_server(storer);
 			if
-			:: cursor[issuer] < END && (storer != NEWEST || stores) ->
+			:: cursor[issuer] < END ->
 				id = cursor[issuer];
 				cursor[issuer] = cursor[issuer] + SERVERS;
 				issuer_open = true;
@@ -127,7 +128,7 @@ end:
 			fi
 		}
 	:: atomic {					/* the guard */
-			row == sent ->
+			row == sent && (storer != NEWEST || stores) ->
 #ifndef GUARD_ABSENT
 			if
 			:: id < BOUND(storer) ->
@@ -306,7 +307,13 @@ call:
 #ifndef COORDINATOR_FIRST
 	atomic {
 		s = 0;
-		proposal = MIN(proposal, least)
+		proposal = MIN(proposal, least);
+#ifndef LESS_ACCEPTED
+		if
+		:: proposal < result -> failed = failed || !stores; goto call
+		:: else
+		fi
+#endif
 	}
 	promise(0);
 	atomic {
