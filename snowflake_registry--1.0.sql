@@ -43,16 +43,13 @@
  *   has a record of it, and new servers wait for the end of the grace period.
  *
  * This requires that the former registry grants no more leases, and that the clocks of the
- * former and the present registry differ by no more than max_skew.  If data files were
- * restored, the registry notices nothing until a server calls that knows a greater lease
- * number: use snowflake_registry.start_grace_period().
+ * former and the present registry differ by no more than max_skew.
  *
  * Servers are trusted to use what they were granted, and nothing else.  A server that lies
- * can make others wait, by taking machine IDs or by causing grace periods.  It does not
- * lower the end of a lease of another server: if a server takes a machine ID over in a
- * grace period, the end that is stored for another holder becomes earliest_end.  Each number,
- * time and text that a server sends is bounded, so that its effects end soon after the
- * calls do: docs/reference/registry.md lists the bounds.
+ * can make others wait, but not lower the end of a lease of another server: if it takes a
+ * machine ID over in a grace period, the end that is stored for another holder becomes
+ * earliest_end.  docs/reference/registry.md has the bounds of all arguments, by which the
+ * effects of false ones end soon.
  *
  * An answer counts when its transaction has committed, not when the row has been read.
  * The commit waits for WAL, and for the synchronous standbys, if any are configured.
@@ -77,13 +74,11 @@ COMMENT ON SCHEMA snowflake_registry IS
  * restored after the extension has been created.  A transaction that has locked this row
  * can read and write all other rows.
  *
- * Leases of two registries can overlap, so a server records the identity of the registry that it
- * claims from, and claims from no other one until an administrator of the server accepts it.  The
- * identity is a random number, and part of the row of config: a standby, a restored backup and
- * a restored dump have the identity of the original.  They begin a grace period, because leases
- * might have been lost; the administrator has to ensure that the original grants no more leases.  A
- * registry that was dropped and created again has another identity.  The last 15 hexadecimal digits
- * of a random UUID are 60 random bits: its version and its variant come before them.
+ * Leases of two registries can overlap, so a server records the identity of its registry, and
+ * claims from no other one until an administrator of the server accepts it.  A standby, a restored
+ * backup and a restored dump have the identity of the original, and begin a grace period.  A
+ * registry that was dropped and created again has another one.  The last 15 hexadecimal digits of a
+ * random UUID are random: its version and its variant come before them.
  *
  * Machine IDs below reserved are granted only to servers that ask for them by their number.  A
  * server that takes any number could otherwise take one as soon as the lease of its server ends,
@@ -165,7 +160,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.require(boolean, text) IS
+COMMENT ON FUNCTION snowflake_registry.require IS
 'raises invalid_parameter_value with the given message unless the condition is true; internal';
 
 -- The length of a month varies, and so does that of a day, with daylight saving time.
@@ -173,7 +168,7 @@ CREATE FUNCTION snowflake_registry.exactly(length interval) RETURNS interval
 LANGUAGE SQL IMMUTABLE STRICT
 RETURN make_interval(secs => extract(epoch FROM length)::double precision);
 
-COMMENT ON FUNCTION snowflake_registry.exactly(interval) IS
+COMMENT ON FUNCTION snowflake_registry.exactly IS
 'converts an interval to seconds, with 24 hours a day and 30 days a month; internal';
 
 /*
@@ -189,7 +184,7 @@ RETURN concat_ws('/',
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 	'snowflake_registry.config'::regclass::oid);
 
-COMMENT ON FUNCTION snowflake_registry.current_incarnation() IS
+COMMENT ON FUNCTION snowflake_registry.current_incarnation IS
 'identifiers of the cluster, WAL timeline, database and table of this registry, as one text; internal';
 
 -- Longest time from now to the end of a lease, granted by any registry with these limits.
@@ -197,25 +192,21 @@ CREATE FUNCTION snowflake_registry.longest_lease(config snowflake_registry.confi
 LANGUAGE SQL IMMUTABLE
 RETURN snowflake_registry.exactly(config.max_lease + 2 * config.max_skew);
 
-COMMENT ON FUNCTION snowflake_registry.longest_lease(snowflake_registry.config) IS
+COMMENT ON FUNCTION snowflake_registry.longest_lease IS
 'longest time from now to the end of a lease: max_lease plus two times max_skew; internal';
 
 /*
- * No registry has given a lease a number above the number of nanoseconds since 1970.  Each
- * lease increases the last number by one, and each grace period by at most 10^12.  That
- * leaves room for a million grace periods, and for one more every 17 minutes.  At the limit,
- * grace periods add less, and numbers remain for leases: even thousands of leases per second
- * increase the numbers far more slowly than the limit rises.  After 2255, when the limit
- * stops rising, 2 * 10^17 numbers are left.
- *
- * So a server can know of a number far above the stored ones, after many grace periods were
- * lost.  But a server that lies cannot use up the numbers, however often it calls.
+ * No registry has given a lease a number above the number of nanoseconds since 1970, so a
+ * server that lies cannot use up the numbers, however often it calls.  Each lease increases the
+ * last number by one, and each grace period by at most 10^12, or by less near the limit.  The
+ * limit rises faster than thousands of leases per second increase the numbers.  After 2255, when
+ * it stops rising, 2 * 10^17 numbers are left.
  */
 CREATE FUNCTION snowflake_registry.lease_number_limit() RETURNS bigint
 LANGUAGE SQL
 RETURN least(extract(epoch FROM clock_timestamp()) * 1000000000, 9000000000000000000)::bigint;
 
-COMMENT ON FUNCTION snowflake_registry.lease_number_limit() IS
+COMMENT ON FUNCTION snowflake_registry.lease_number_limit IS
 'greatest number to which a grace period increases last_lease_number: nanoseconds since 1970, at most 9 * 10^18; internal';
 
 /*
@@ -247,7 +238,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.begin_grace_period(timestamptz, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.begin_grace_period IS
 'begins a grace period: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost; known is a lease number that a caller knows of, or 0.  An instant before the present grace_until has no effect on it.  Only the first grace period leaves a registry new.  Returns the row of config; internal';
 
 /*
@@ -257,10 +248,9 @@ COMMENT ON FUNCTION snowflake_registry.begin_grace_period(timestamptz, bigint) I
  * The commit comes after the function, so synchronous_commit is set until the end of the
  * transaction; a SET clause would end with the function.
  *
- * The first statement that reads is the one that locks.  In READ COMMITTED, the following
- * statements see everything that was committed before the lock was acquired.  At higher
- * isolation levels they can see less, but never fewer leases: each lease updates config, and
- * then the attempt to lock the row fails.
+ * The first statement that reads is the one that locks.  At higher isolation levels than READ
+ * COMMITTED, the following ones never see fewer leases: each lease updates config, and then the
+ * attempt to lock the row fails.
  *
  * A lease number that the caller knows of is stored under its token or its machine ID,
  * except in two cases: another server has since been granted the machine ID, with a greater
@@ -321,7 +311,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.enter(interval, bigint, uuid, integer) IS
+COMMENT ON FUNCTION snowflake_registry.enter IS
 'locks the registry until the end of the transaction, makes the commit of the transaction synchronous, begins a grace period if leases might have been lost, and returns the row of config.  skew is how far the caller''s clock is ahead, null if unknown; known is the greatest lease number that the caller was granted, or 0; token and machine_id are those of the caller.  The defaults are for functions that administrators call; internal';
 
 /*
@@ -341,7 +331,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.identity() IS
+COMMENT ON FUNCTION snowflake_registry.identity IS
 'the identity of this registry, which servers compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
 
 CREATE FUNCTION snowflake_registry.refuse(refusal text, skew interval,
@@ -350,11 +340,12 @@ RETURNS snowflake_registry.answer
 LANGUAGE SQL IMMUTABLE
 RETURN ROW(NULL, NULL, NULL, NULL, skew, refusal, free_at)::snowflake_registry.answer;
 
-COMMENT ON FUNCTION snowflake_registry.refuse(text, interval, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.refuse IS
 'answer with the reason for a refusal, and the time at which a lease might become available, if known; internal';
 
 CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval,
-	config snowflake_registry.config) RETURNS text
+	config snowflake_registry.config, layout text DEFAULT NULL, machine_bits integer DEFAULT NULL)
+RETURNS text
 LANGUAGE SQL STABLE
 RETURN CASE
 	WHEN greatest(skew, -skew) > config.max_skew THEN
@@ -364,10 +355,13 @@ RETURN CASE
 	WHEN snowflake_registry.exactly(lease) > config.max_lease THEN
 		format('a lease of %s is longer than max_lease of the registry, which is %s', lease,
 			config.max_lease)
+	WHEN (config.layout, config.machine_bits) <> (layout, machine_bits) THEN
+		format('the registry is for layout "%s" with machine_bits %s, not for layout "%s" with'
+			' machine_bits %s', config.layout, config.machine_bits, layout, machine_bits)
 END;
 
-COMMENT ON FUNCTION snowflake_registry.objection(interval, interval, snowflake_registry.config) IS
-'reason to refuse a claim or renewal because of the caller''s clock or the length of the lease, or null; internal';
+COMMENT ON FUNCTION snowflake_registry.objection IS
+'reason to refuse a claim or renewal because of the caller''s clock, the length of the lease or the layout, or null; internal';
 
 -- The arguments that claim() and renew() share are checked before anything is locked.  enter()
 -- checks the upper bound of known.
@@ -390,7 +384,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.check_call(uuid, interval, timestamptz, text, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.check_call IS
 'raises invalid_parameter_value for invalid arguments of claim() or renew(); internal';
 
 CREATE FUNCTION snowflake_registry.check_layout(layout text, machine_bits integer) RETURNS void
@@ -406,7 +400,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.check_layout(text, integer) IS
+COMMENT ON FUNCTION snowflake_registry.check_layout IS
 'raises invalid_parameter_value for an invalid or null layout or number of bits; internal';
 
 /*
@@ -451,8 +445,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.grant_lease(integer, uuid, text, timestamptz, timestamptz,
-	interval) IS
+COMMENT ON FUNCTION snowflake_registry.grant_lease IS
 'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; internal';
 
 /*
@@ -465,25 +458,31 @@ RETURNS boolean
 LANGUAGE SQL
 RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_timestamp());
 
-COMMENT ON FUNCTION snowflake_registry.is_free(snowflake_registry.machine, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.is_free IS
 'whether a previously leased machine ID can be leased to a caller whose clock shows the given time; internal';
 
 /*
  * The registry is locked during a claim, so the number of claims in a second depends on this
- * search.  It reads no row after the first machine ID that is free, often one of the first.
+ * search.  Counting rows takes half the time of the second loop, in which the first row is often
+ * free.
  */
-CREATE FUNCTION snowflake_registry.smallest_free(reserved integer, ids bigint, clock timestamptz)
+CREATE FUNCTION snowflake_registry.smallest_free(id bigint, ids bigint, clock timestamptz)
 RETURNS integer
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	id bigint := reserved;
 	next record;
 BEGIN
+	WHILE (SELECT count(*) = 200 FROM snowflake_registry.machine m WHERE m.machine_id >= id
+			AND m.machine_id < least(id + 200, ids) AND NOT snowflake_registry.is_free(m, clock))
+	LOOP
+		id := id + 200;
+	END LOOP;
 	FOR next IN
 		SELECT m.machine_id, snowflake_registry.is_free(m, clock) AS is_free
-		FROM snowflake_registry.machine m WHERE m.machine_id >= reserved ORDER BY m.machine_id
+		FROM snowflake_registry.machine m WHERE m.machine_id >= id AND m.machine_id < ids
+		ORDER BY m.machine_id
 	LOOP
 		EXIT WHEN next.machine_id > id OR next.is_free;
 		id := id + 1;
@@ -492,8 +491,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.smallest_free(integer, bigint, timestamptz) IS
-'smallest machine ID, of those from reserved to below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
+COMMENT ON FUNCTION snowflake_registry.smallest_free IS
+'smallest machine ID, of those from id to below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config,
 	skew interval)
@@ -505,8 +504,7 @@ RETURN snowflake_registry.refuse(CASE
 	ELSE format('the registry was moved or restored: no new lease begins before %s',
 		config.grace_until) END, skew, config.grace_until);
 
-COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period(snowflake_registry.config,
-	interval) IS
+COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period IS
 'refusal during a grace period; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_taken(wanted integer, config snowflake_registry.config,
@@ -525,8 +523,7 @@ RETURN (
 		WHERE CASE WHEN wanted IS NULL THEN m.machine_id >= config.reserved AND m.machine_id < ids
 			ELSE m.machine_id = wanted END) t);
 
-COMMENT ON FUNCTION snowflake_registry.refuse_taken(integer, snowflake_registry.config, bigint,
-	interval) IS
+COMMENT ON FUNCTION snowflake_registry.refuse_taken IS
 'refusal if the machine ID wanted is taken, or if it is null and none is free; internal';
 
 /*
@@ -566,20 +563,14 @@ BEGIN
 		format('wanted must be from 0 to %s, or null', ids - 1));
 	skew := clock - clock_timestamp();
 	config := snowflake_registry.enter(skew, known, token);
-	objection := snowflake_registry.objection(skew, lease, config);
+	objection := snowflake_registry.objection(skew, lease, config, layout, machine_bits);
 	IF objection IS NOT NULL THEN
 		RETURN snowflake_registry.refuse(objection, skew);
 	END IF;
 	lease_until := greatest(clock_timestamp(), clock) + snowflake_registry.exactly(lease);
-
 	IF config.layout IS NULL THEN
 		UPDATE snowflake_registry.config SET layout = claim.layout,
 			machine_bits = claim.machine_bits;
-	ELSIF (config.layout, config.machine_bits) <> (layout, machine_bits) THEN
-		RETURN snowflake_registry.refuse(format(
-			'the registry is for layout "%s" with machine_bits %s, not for layout "%s" with'
-				' machine_bits %s',
-			config.layout, config.machine_bits, layout, machine_bits), skew);
 	END IF;
 
 	-- the server repeats its claim, because the answer was lost
@@ -593,11 +584,12 @@ BEGIN
 	IF config.grace_until > least(clock_timestamp(), clock) THEN
 		RETURN snowflake_registry.refuse_in_grace_period(config, skew);
 	END IF;
-	id := coalesce(wanted, snowflake_registry.smallest_free(config.reserved, ids, clock));
-	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.machine_id = id;
-	IF id IS NULL OR NOT snowflake_registry.is_free(last, clock) THEN
+	id := snowflake_registry.smallest_free(coalesce(wanted, config.reserved),
+		coalesce(wanted + 1::bigint, ids), clock);
+	IF id IS NULL THEN
 		RETURN snowflake_registry.refuse_taken(wanted, config, ids, skew);
 	END IF;
+	SELECT * INTO last FROM snowflake_registry.machine m WHERE m.machine_id = id;
 	RETURN snowflake_registry.grant_lease(id, token, holder,
 		greatest(config.grace_until, least(clock_timestamp(), clock) - config.max_skew,
 			last.lease_until),
@@ -605,8 +597,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz,
-	text, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.claim IS
 'leases the machine ID wanted, or the smallest free one if wanted is null, to the holder of a token, until lease after the later of clock, which is the caller''s, and the registry''s clock.  A repeated claim with the same token extends the lease that it holds.  known is the greatest lease number that the caller was granted, or 0.  Returns the lease, or a refusal: clock off, lease too long, other layout, machine ID taken, grace period.  Raises invalid_parameter_value for invalid arguments';
 
 /*
@@ -670,8 +661,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval,
-	timestamptz, text, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.renew IS
 'moves the end of a lease forward, to lease after the later of clock, which is the caller''s, and the registry''s clock.  machine_id, lease_from, lease_until and known, its number, are those of the lease that the holder of the token was last granted.  Returns the lease, or a refusal, which leaves the lease as it was: clock off, lease too long, not held, never leased, grace period.  Raises invalid_parameter_value for invalid arguments';
 
 /*
@@ -704,7 +694,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.release(uuid, timestamptz, bigint) IS
+COMMENT ON FUNCTION snowflake_registry.release IS
 'releases the lease that is held under a token.  The caller states that it issues no more IDs, and that all of its IDs, of any machine ID, have times before used_until, -infinity if it has issued none.  known is the greatest lease number that the caller was granted, or 0.  Does nothing if the token holds no lease.  Raises invalid_parameter_value for invalid arguments';
 
 /*
@@ -745,33 +735,13 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
 	EXECUTE format('GRANT USAGE ON SCHEMA snowflake_registry TO %s', role);
-	EXECUTE format('GRANT EXECUTE ON FUNCTION'
-		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text,'
-		' bigint), snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval,'
-		' timestamptz, text, bigint),'
-		' snowflake_registry.release(uuid, timestamptz, bigint) TO %s', role);
+	EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_registry.claim, snowflake_registry.renew,'
+		' snowflake_registry.release TO %s', role);
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.admit(regrole) IS
+COMMENT ON FUNCTION snowflake_registry.admit IS
 'grants a role the privileges to call claim(), renew() and release(), and no others; for the owner of the registry';
-
-CREATE FUNCTION snowflake_registry.dismiss(role regrole) RETURNS void
-LANGUAGE plpgsql STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	EXECUTE format('REVOKE EXECUTE ON FUNCTION'
-		' snowflake_registry.claim(uuid, text, integer, integer, interval, timestamptz, text,'
-		' bigint), snowflake_registry.renew(uuid, integer, timestamptz, timestamptz, interval,'
-		' timestamptz, text, bigint),'
-		' snowflake_registry.release(uuid, timestamptz, bigint) FROM %s', role);
-	EXECUTE format('REVOKE USAGE ON SCHEMA snowflake_registry FROM %s', role);
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_registry.dismiss(regrole) IS
-'revokes the privileges that admit() grants; leases that servers hold by this role run out; for the owner of the registry';
 
 /*
  * A new registry has begun a grace period, in case an earlier one granted leases.  Only that
@@ -803,7 +773,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.declare_first() IS
+COMMENT ON FUNCTION snowflake_registry.declare_first IS
 'tells a new registry that no earlier one has leased machine IDs to the same servers, and no server has a number set by hand (except reserved numbers), so that it grants leases at once; the registry cannot check that.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
 
 /*
@@ -850,7 +820,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.configure(interval, interval, integer) IS
+COMMENT ON FUNCTION snowflake_registry.configure IS
 'sets the longest lease, the greatest difference between the clocks of a server and the registry, and the number below which machine IDs are leased only to servers that ask for them by number; null leaves a limit unchanged.  Extends the grace period of a new registry accordingly.  After a failover that loses an increase, call start_grace_period().  Raises object_not_in_prerequisite_state if a lease ends later than smaller limits allow, invalid_parameter_value if an argument is out of range';
 
 /*
@@ -885,7 +855,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.declare_dead(integer, timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.declare_dead IS
 'ends the lease of a machine ID whose holder issues no more IDs, and has issued only IDs with times before issued_until.  If issued_until is null, the holder must have stopped before now, with a clock whose skew was within max_skew of the one last seen.  Returns the time from which the machine ID can be leased again.  Raises object_not_in_prerequisite_state if it is not held, invalid_parameter_value for invalid arguments';
 
 CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT NULL)
@@ -902,7 +872,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.start_grace_period(timestamptz) IS
+COMMENT ON FUNCTION snowflake_registry.start_grace_period IS
 'starts a grace period, for a registry that might have lost leases: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost.  Servers that hold a lease keep it and can renew it.  Never shortens a grace period.  Returns its end.  Raises invalid_parameter_value if until is infinite';
 
 CREATE FUNCTION snowflake_registry.end_grace_period() RETURNS void
@@ -917,7 +887,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.end_grace_period() IS
+COMMENT ON FUNCTION snowflake_registry.end_grace_period IS
 'ends the grace period, for a registry that has lost no lease, for example after the promotion of a synchronous standby.  If leases were lost, IDs can be issued twice';
 
 CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL,
@@ -936,7 +906,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_registry.accept_layout(text, integer) IS
+COMMENT ON FUNCTION snowflake_registry.accept_layout IS
 'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
 
 CREATE VIEW snowflake_registry.machines AS
