@@ -357,7 +357,8 @@ RETURN CASE
 			config.max_lease)
 	WHEN (config.layout, config.machine_bits) <> (layout, machine_bits) THEN
 		format('the registry is for layout "%s" with machine_bits %s, not for layout "%s" with'
-			' machine_bits %s', config.layout, config.machine_bits, layout, machine_bits)
+			' machine_bits %s',
+			config.layout, config.machine_bits, layout, machine_bits)
 END;
 
 COMMENT ON FUNCTION snowflake_registry.objection IS

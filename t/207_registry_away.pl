@@ -37,6 +37,15 @@ my $listener = listen_at($silent);
 my $second = $fleet->server('second', lines => [ hosts('connect_timeout=1', $silent, $registry->host) ]);
 $fleet->begins_to_issue($second, 'a second host is asked if the first one does not answer');
 $second->stop;
+append_to_file("$silent/services", "[registry]\nhost=$silent," . $registry->host . "\nport=" . $registry->port . "\ndbname=postgres\nconnect_timeout=1\n");
+{
+	local $ENV{PGSERVICEFILE} = "$silent/services";
+
+	$second->append_conf('postgresql.conf', "snowflake.registry = 'service=registry'");
+	$second->start;
+}
+$fleet->begins_to_issue($second, 'also if a service names the hosts');
+$second->stop;
 my $third = $fleet->server('third', lines => [ hosts('connect_timeout=1', "$silent/missing", $silent) ]);
 $fleet->wait_for_state($third, 'unreachable');
 like($fleet->leased($third, 'last_error'), qr/^connection to server on socket .*missing.* failed: .*; .*the registry did not answer in time$/,

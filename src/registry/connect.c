@@ -4,10 +4,10 @@
  *
  * Libpq's blocking call applies connect_timeout to each address of each host, but cannot be
  * interrupted: a registry that does not answer would delay a stop of the server.  Libpq's other
- * calls can be interrupted, but have no timeout, and do not try the next host when one is
- * exceeded.  So the hosts of the connection string are taken apart here, and each is one connection
- * of libpq with a timeout.  Libpq tries the addresses of a host; an address that does not answer is
- * given up by the system, after tcp_user_timeout.
+ * calls can be interrupted, but have no timeout, and a host that accepts a connection and does not
+ * answer keeps them from trying the next one.  So the hosts of the connection string are taken
+ * apart here, and each is one connection of libpq with a timeout.  Libpq tries the addresses of a
+ * host; an address that does not answer is given up by the system, after tcp_user_timeout.
  *
  * Looking up addresses cannot be interrupted.  A process that is to exit does not look up
  * addresses: it connects to the address to which it was connected last.
@@ -23,6 +23,7 @@
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
+#include "utils/guc.h"
 
 #include "clocks.h"
 #include "registry/connect.h"
@@ -169,38 +170,19 @@ complete(SfConnection *connection)
 	return status == PGRES_POLLING_OK;
 }
 
-static void add_reason(const SfConnection *connection, const char *format,...)
-			pg_attribute_printf(2, 3);
-
-/* Append a reason for which a connection failed to those of the other addresses. */
-static void
-add_reason(const SfConnection *connection, const char *format,...)
-{
-	SfAnswer   *answer = connection->answer;
-	char		reason[sizeof(answer->error)];
-	va_list		arguments;
-
-	va_start(arguments, format);
-	vsnprintf(reason, sizeof(reason), format, arguments);
-	va_end(arguments);
-	sf_answer_fail(answer, SF_LEASE_UNREACHABLE, "%s%s%s", answer->error,
-				   answer->error[0] ? "; " : "", reason);
-}
-
 /*
- * Append the reason for which the connection to an address failed.  If the attempt has not ended,
- * libpq's message contains the address but no reason.
+ * Append the reason for which a connection failed to those of the previous hosts.  If the attempt
+ * has not ended, libpq's message contains the address but no reason.
  */
 static void
-add_failure(const SfConnection *connection)
+add_reason(const SfConnection *connection)
 {
-	PGconn	   *libpq = connection->libpq;
+	SfAnswer   *answer = connection->answer;
+	bool		ended = PQstatus(connection->libpq) == CONNECTION_BAD;
 
-	if (libpq == NULL)
-		add_reason(connection, "out of memory");
-	else
-		add_reason(connection, "%s%s", PQerrorMessage(libpq),
-				   PQstatus(libpq) != CONNECTION_BAD ? sf_connection_no_answer(connection) : "");
+	sf_answer_fail(answer, SF_LEASE_UNREACHABLE, "%s%s%s%s", answer->error,
+				   answer->error[0] ? "; " : "", PQerrorMessage(connection->libpq),
+				   ended ? "" : sf_connection_no_answer(connection));
 }
 
 static void
@@ -230,21 +212,37 @@ connect_host(SfConnection *connection, const Address *address)
 	sf_connection_limit(connection, connection->connect_timeout);
 	connection->libpq = PQconnectStartParams(keywords, values, true);
 	PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
-	if (connection->libpq && complete(connection))
+	if (complete(connection))
 	{
 		remember(connection->libpq);
 		return true;
 	}
-	add_failure(connection);
+	add_reason(connection);
 	sf_disconnect(connection);
 	return false;
 }
 
-/* The value of an option; empty if it is not set. */
+/*
+ * The options of the connection string, of a service that it can name, and of the environment.  One
+ * option is invalid, so that libpq only reads the others, and does not connect.
+ */
+static PQconninfoOption *
+get_options(void)
+{
+	const char *const keywords[] = {"dbname", "sslmode", NULL};
+	const char *const values[] = {sf_settings_registry, "none", NULL};
+	PGconn	   *libpq = PQconnectStartParams(keywords, values, true);
+	PQconninfoOption *options = PQconninfo(libpq);
+
+	PQfinish(libpq);
+	return options;
+}
+
+/* The value of an option; empty if it is not set, or if the options could not be read. */
 static const char *
 option(PQconninfoOption *options, const char *keyword)
 {
-	for (; options->keyword; options++)
+	for (; options && options->keyword; options++)
 	{
 		if (strcmp(options->keyword, keyword) == 0 && options->val)
 			return options->val;
@@ -252,72 +250,37 @@ option(PQconninfoOption *options, const char *keyword)
 	return "";
 }
 
-/*
- * Copy an item of a list, given by its number, from 0 on.  Returns false if the list has no such
- * item.
- */
-static bool
+/* Copy an item of a list, given by its number from 0 on; or the last one if the list is shorter. */
+static void
 get_item(const char *list, int number, char *item, size_t size)
 {
-	size_t		length;
-
-	for (int i = 0; i < number; i++)
-	{
-		list = strchr(list, ',');
-		if (list == NULL)
-			return false;
-		list++;
-	}
-	length = strcspn(list, ",");
-	strlcpy(item, list, Min(length + 1, size));
-	return true;
+	for (; number > 0 && strchr(list, ','); number--)
+		list = strchr(list, ',') + 1;
+	strlcpy(item, list, Min(strcspn(list, ",") + 1, size));
 }
 
-/* Copy an item of a list of ports.  If the item is empty, the default port is used. */
-static void
-get_port(const char *list, int number, Address *address)
-{
-	if (strchr(list, ',') == NULL)
-		return;					/* the one of the connection string */
-	if (!get_item(list, number, address->port, sizeof(address->port)) || !address->port[0])
-		strlcpy(address->port, DEF_PGPORT_STR, sizeof(address->port));
-}
-
+/* If a port is empty, it is the default one. */
 static bool
 connect_hosts(SfConnection *connection, PQconninfoOption *options)
 {
 	const char *hosts = option(options, "host");
 	const char *hostaddrs = option(options, "hostaddr");
-	const char *counted = hostaddrs[0] ? hostaddrs : hosts;
-	Address		address = {0};
-	char		item[NI_MAXHOST];
+	Address		address;
+	int			count = 1;
 
-	for (int i = 0; get_item(counted, i, item, sizeof(item)) && !ShutdownRequestPending; i++)
+	for (const char *c = hostaddrs[0] ? hostaddrs : hosts; *c; c++)
+		count += *c == ',';
+	for (int i = 0; i < count && !ShutdownRequestPending; i++)
 	{
-		memset(&address, 0, sizeof(address));
 		get_item(hosts, i, address.host, sizeof(address.host));
 		get_item(hostaddrs, i, address.hostaddr, sizeof(address.hostaddr));
-		get_port(option(options, "port"), i, &address);
+		get_item(option(options, "port"), i, address.port, sizeof(address.port));
+		if (!address.port[0])
+			strlcpy(address.port, DEF_PGPORT_STR, sizeof(address.port));
 		if (connect_host(connection, &address))
 			return true;
 	}
 	return false;
-}
-
-/* The options of a connection string, and of the service that it can name. */
-static PQconninfoOption *
-get_options(const char *conninfo)
-{
-	PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-	PGconn	   *started;
-
-	if (options == NULL || !option(options, "service")[0])
-		return options;
-	PQconninfoFree(options);
-	started = PQconnectStart(conninfo);
-	options = PQconninfo(started);
-	PQfinish(started);
-	return options;
 }
 
 /*
@@ -327,43 +290,25 @@ get_options(const char *conninfo)
 static bool
 set_timeout(SfConnection *connection, const char *text)
 {
-	char	   *end;
-	long		seconds = strtol(text, &end, 10);
+	int			seconds = CONNECT_TIMEOUT;
 
-	if (text[0] == '\0')
-		seconds = CONNECT_TIMEOUT;
-	else if (end[strspn(end, " \t\n\v\f\r")] != '\0')
+	if (text[0] && !parse_int(text, &seconds, 0, NULL))
 	{
-		add_reason(connection,
-				   "invalid integer value \"%s\" for connection option \"connect_timeout\"", text);
+		sf_answer_fail(connection->answer, SF_LEASE_UNREACHABLE,
+					   "invalid integer value \"%s\" for connection option \"connect_timeout\"",
+					   text);
 		return false;
 	}
-	connection->connect_timeout = PG_INT64_MAX / 2;
-	if (seconds > 0 && seconds <= INT_MAX)
-		connection->connect_timeout = seconds * INT64CONST(1000);
+	connection->connect_timeout = seconds > 0 ? seconds * INT64CONST(1000) : PG_INT64_MAX / 2;
 	return true;
-}
-
-static bool
-connect_string(SfConnection *connection)
-{
-	PQconninfoOption *options = get_options(sf_settings_registry);
-	bool		connected;
-
-	if (options == NULL)
-	{
-		add_failure(connection);
-		return false;
-	}
-	connected = set_timeout(connection, option(options, "connect_timeout")) &&
-		connect_hosts(connection, options);
-	PQconninfoFree(options);
-	return connected;
 }
 
 bool
 sf_connect(SfConnection *connection, SfAnswer *answer)
 {
+	PQconninfoOption *options;
+	bool		connected;
+
 	memset(connection, 0, sizeof(*connection));
 	connection->answer = answer;
 	sf_connection_limit(connection, LEAVING_TIMEOUT);
@@ -372,7 +317,11 @@ sf_connect(SfConnection *connection, SfAnswer *answer)
 	answer->state = SF_LEASE_UNREACHABLE;
 	if (connection->leaving)
 		return connect_host(connection, &last_address);
-	return connect_string(connection);
+	options = get_options();
+	connected = set_timeout(connection, option(options, "connect_timeout")) &&
+		connect_hosts(connection, options);
+	PQconninfoFree(options);
+	return connected;
 }
 
 void
