@@ -27,12 +27,13 @@ import (
 
 const (
 	epochPlus = "timestamptz '1970-01-01 00:00:00Z' + interval '1 microsecond' * "
-	answer    = `SELECT machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint,
-		(extract(epoch FROM lease_until) * 1000000)::bigint, lease_number, refusal FROM snowflake_registry.`
-	length  = "$5::integer * interval '1 second', " + epochPlus + "$6::bigint, $7, $8::bigint)"
-	claim   = answer + "claim($1::uuid, $2, $3::integer, $4::integer, " + length
-	renew   = answer + "renew($1::uuid, $2::integer, " + epochPlus + "$3::bigint, " + epochPlus + "$4::bigint, " + length
-	release = "SELECT snowflake_registry.release($1::uuid, " + epochPlus + "$2::bigint, $3::bigint)"
+	commit    = "CALL snowflake_registry.commit("
+	answer    = ", NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+	length    = "$5::integer * interval '1 second', " + epochPlus + "$6::bigint, $7, $8::bigint)" + answer
+	claim     = commit + "snowflake_registry.claim($1::uuid, $2, $3::integer, $4::integer, " + length
+	renew     = commit + "snowflake_registry.renew($1::uuid, $2::integer, " + epochPlus + "$3::bigint, " + epochPlus + "$4::bigint, " + length
+	release   = commit + "ROW(NULL, NULL, NULL, NULL, NULL, snowflake_registry.release($1::uuid, " + epochPlus +
+		"$2::bigint, $3::bigint)::text, NULL)" + answer
 )
 
 // The states of a generator.
@@ -303,9 +304,9 @@ func (g *Generator) withRegistry(use func(context.Context, *sql.Conn) error) err
 func (g *Generator) call(ctx context.Context, db *sql.Conn, query string, own ...any) (string, error) {
 	began, now := time.Now(), g.Clock()
 	arguments := append(append([]any{g.token}, own...), int(g.Lease.Seconds()), now, g.Holder, g.known)
-	var machineID, from, until, number sql.NullInt64
+	var machineID, from, until, number, skew, freeAt sql.NullInt64
 	var refusal sql.NullString
-	err := db.QueryRowContext(ctx, query, arguments...).Scan(&machineID, &from, &until, &number, &refusal)
+	err := db.QueryRowContext(ctx, query, arguments...).Scan(&machineID, &from, &until, &number, &skew, &refusal, &freeAt)
 	if err != nil || refusal.Valid {
 		return refusal.String, err
 	}

@@ -13,12 +13,12 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 
 const instant = (parameter) => `timestamptz '1970-01-01 00:00:00Z' + $${parameter}::bigint * interval '1 microsecond'`;
-const answer = `SELECT machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint AS from,
-  (extract(epoch FROM lease_until) * 1000000)::bigint AS until, lease_number, refusal FROM snowflake_registry.`;
+const commit = (answer) => `CALL snowflake_registry.commit(${answer}, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`;
 const length = `$5::integer * interval '1 second', ${instant(6)}, $7, $8::bigint)`;
-const CLAIM = `${answer}claim($1::uuid, $2, $3::integer, $4::integer, ${length}`;
-const RENEW = `${answer}renew($1::uuid, $2::integer, ${instant(3)}, ${instant(4)}, ${length}`;
-const RELEASE = `SELECT snowflake_registry.release($1::uuid, ${instant(2)}, $3::bigint)`;
+const CLAIM = commit(`snowflake_registry.claim($1::uuid, $2, $3::integer, $4::integer, ${length}`);
+const RENEW = commit(`snowflake_registry.renew($1::uuid, $2::integer, ${instant(3)}, ${instant(4)}, ${length}`);
+const RELEASE = commit(`ROW(NULL, NULL, NULL, NULL, NULL,
+  snowflake_registry.release($1::uuid, ${instant(2)}, $3::bigint)::text, NULL)`);
 
 const failures = {
   claiming: "before the first answer of the registry",
@@ -174,7 +174,7 @@ export class Generator {
     const [began, now] = [monotonic(), clock()];
     const { rows: [row] } = await client.query(query, [this.#token, ...own, this.#length, now, this.#holder, this.#known]);
     if (row.refusal) return row.refusal;
-    const lease = { machineId: row.machine_id, from: Number(row.from), until: Number(row.until) };
+    const lease = { machineId: row.machine_id, from: Number(row.lease_from), until: Number(row.lease_until) };
     lease.ends = began + (lease.until - now) / 1e6;
     if (lease.machineId !== this.#lease?.machineId || lease.from !== this.#lease.from)
       [this.#tick, this.#sequence] = [Math.max(this.#tick + (this.#sequence > 0), this.#ceiling(lease.from)), 0];

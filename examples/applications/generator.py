@@ -20,13 +20,14 @@ from datetime import datetime, timedelta, timezone
 import psycopg
 
 INSTANT = "timestamptz '1970-01-01 00:00:00Z' + %({})s::bigint * interval '1 microsecond'"
-ANSWER = """SELECT machine_id, (extract(epoch FROM lease_from) * 1000000)::bigint,
-    (extract(epoch FROM lease_until) * 1000000)::bigint, lease_number, refusal FROM snowflake_registry."""
+COMMIT = "CALL snowflake_registry.commit({}, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
 LENGTH = f"%(length)s::integer * interval '1 second', {INSTANT.format('clock')}, %(holder)s, %(known)s::bigint)"
-CLAIM = f"{ANSWER}claim(%(token)s::uuid, %(layout)s, %(machine_bits)s::integer, NULL, {LENGTH}"
-RENEW = f"""{ANSWER}renew(%(token)s::uuid, %(machine_id)s::integer, {INSTANT.format('from')},
-    {INSTANT.format('until')}, {LENGTH}"""
-RELEASE = f"SELECT snowflake_registry.release(%(token)s::uuid, {INSTANT.format('used_until')}, %(known)s::bigint)"
+CLAIM = COMMIT.format(
+    f"snowflake_registry.claim(%(token)s::uuid, %(layout)s, %(machine_bits)s::integer, NULL, {LENGTH}")
+RENEW = COMMIT.format(f"""snowflake_registry.renew(%(token)s::uuid, %(machine_id)s::integer, {INSTANT.format('from')},
+    {INSTANT.format('until')}, {LENGTH}""")
+RELEASE = COMMIT.format(f"""ROW(NULL, NULL, NULL, NULL, NULL, snowflake_registry.release(%(token)s::uuid,
+    {INSTANT.format('used_until')}, %(known)s::bigint)::text, NULL)""")
 
 FAILURES = {
     "claiming": "before the first answer of the registry",
@@ -139,9 +140,9 @@ class Generator:
         try:
             with self._connect() as connection:
                 answer = self._call(connection, RENEW) if self.lease else None
-                if not answer or answer[4]:
+                if not answer or answer[5]:
                     answer = self._call(connection, CLAIM)
-            state, reason = ("refused", answer[4]) if answer[4] else ("held", None)
+            state, reason = ("refused", answer[5]) if answer[5] else ("held", None)
         except psycopg.Error as error:
             state, reason = "refused" if error.sqlstate else "unreachable", str(error).strip()
         self.delay = 0 if state == "held" else min(max(2 * self.delay, 0.25), 60)
@@ -171,7 +172,7 @@ class Generator:
         answer = connection.execute(query, {
             "token": self.token, "layout": self.layout, "machine_bits": self.bits["machine"], "length": self.length,
             "clock": clock, "holder": self.holder, "known": self.known, **(self.lease or {})}).fetchone()
-        machine_id, start, until, number, refusal = answer
+        machine_id, start, until, number, _, refusal, _ = answer
         if not refusal:
             with self.lock:
                 lease = self.lease
