@@ -62,6 +62,9 @@ CREATE INDEX lately_item ON lately (item) WHERE snowflake_timestamp(id, 'twitter
 ANALYZE lately;
 EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-02';
 EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE item = 'item 19998' AND snowflake_timestamp(id, 'twitter') >= '2026-05-02';
+CREATE VIEW lately_barred WITH (security_barrier) AS SELECT * FROM lately;
+EXPLAIN (COSTS OFF) SELECT * FROM lately_barred WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+DROP VIEW lately_barred;
 
 -- an index on the text that cannot be used
 CREATE TABLE coded (id bigint PRIMARY KEY, item text);

@@ -113,6 +113,7 @@ DROP FUNCTION index_conditions;
 CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM dated WHERE customer < 5;
 EXPLAIN (COSTS OFF) SELECT * FROM barrier WHERE created_at >= '2026-02-01';
 EXPLAIN (COSTS OFF) SELECT * FROM barrier WHERE snowflake_timestamp(id) >= '2026-02-01';
+SELECT count(*) FROM barrier WHERE created_at < NULL OR created_at = ANY (ARRAY(SELECT created_at FROM keyless WHERE item = 'item 3'));
 EXPLAIN (COSTS OFF) WITH c AS (SELECT * FROM barrier) SELECT * FROM (SELECT id AS key FROM c) s WHERE snowflake_timestamp(key) >= '2026-02-01';
 
 -- row-level security of a table in a UNION ALL: conditions on IDs are evaluated with its policy, others after it

@@ -78,6 +78,12 @@ SELECT abs(of_sno - of_bigint) <= of_bigint / 50 AS in_an_outer_join
 FROM estimated($$SELECT * FROM year LEFT JOIN generate_series(1, 1000) ON id >= sno_boundary('2026-06-15') AND id < sno_boundary('2026-06-16')$$) AS of_sno,
      estimated($$SELECT * FROM year LEFT JOIN generate_series(1, 1000) ON ms >= ms('2026-06-15') AND ms < ms('2026-06-16')$$) AS of_bigint;
 
+-- an operator that is no comparison of the type has the default
+CREATE FUNCTION is_like(sno, sno) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN $1 > $2; END $$;
+CREATE OPERATOR ~~ (LEFTARG = sno, RIGHTARG = sno, FUNCTION = is_like, RESTRICT = sno_rangesel);
+SELECT estimated($$SELECT * FROM year WHERE id ~~ sno_boundary('2026-06-15')$$);
+DROP FUNCTION is_like CASCADE;
+
 -- IDs that are newer than the statistics are found by the index
 CREATE INDEX year_id ON year (id);
 CREATE INDEX year_ms ON year (ms);
