@@ -35,5 +35,8 @@ ALTER SYSTEM SET snowflake.sno_sequence_range = '0-65536';
 ALTER SYSTEM SET snowflake.sno_sequence_range = '7';
 ALTER SYSTEM SET snowflake.sno_partition = 65536;
 
+-- a layout that is recorded already
+SELECT snowflake_accept_layout();
+
 -- descriptions
 SELECT name, short_desc FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name;

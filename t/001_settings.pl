@@ -136,6 +136,13 @@ $server->append_conf('postgresql.conf', "snowflake.sequence_range = ''");
 $server->adjust_conf('postgresql.auto.conf', 'snowflake.machine_id', '-1');
 restart_with_layout($server, 'mastodon');
 is($server->safe_psql('postgres', 'SELECT snowflake_machine_id(snowflake_nextval())'), '0', 'no machine bits');
+
+# A layout that is longer than messages allow is shown as short as possible.
+$log = -s $server->logfile;
+restart_with_layout($server, 'epoch=1288834974657ms tick=1ms timestamp=41' . ' ' x 200 . 'sequence=22');
+$server->safe_psql('postgres', $nextval);
+log_matches($server, $log, qr/LOG:  started to issue Snowflake IDs with machine ID 0 in the layout "epoch=2010-11-04T01:42:54\.657Z tick=1ms timestamp=41 sequence=22"/,
+	'a layout with spaces');
 $server->stop;
 
 done_testing();

@@ -386,6 +386,12 @@ fails_with($server, "SELECT snowflake_move_back('$_')", @moved) for @others;
 $server->restart;
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT snowflake_timestamp(snowflake_nextval())"), $first, 'the server starts at the first instant');
 
+# A server that has issued no ID since its start is closed as well.
+$server->restart;
+$server->psql('postgres', "SELECT snowflake_move_back('$first')");
+fails_with($server, $nextval, @moved);
+$server->restart;
+
 # The durable number cannot be written: the generator is closed, and the next start repeats nothing.
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '50 s')");
 $last = $server->safe_psql('postgres', $nextval);

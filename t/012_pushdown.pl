@@ -31,6 +31,8 @@ system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $citus, "$Fi
 my $delete = "DELETE FROM orders WHERE snowflake_timestamp(id) < now()";
 my $beside = snowflake_server('beside', { preload => "$citus, snowflake" }, 'snowflake.machine_id = 1');
 $beside->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY, item text)');
+is($beside->safe_psql('postgres', "SELECT 1 FROM orders WHERE id = 1;\nSELECT current_setting('citus.hooks'), current_setting('citus.relations')::integer > 0"),
+	'2|t', 'hooks of another library are called as well');
 my ($status, $stdout, $stderr) = $beside->psql('postgres', $delete);
 is($stderr, '', 'Citus is given conditions on the ID');
 my @more = (

@@ -77,6 +77,11 @@ $server->psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE T
 $server->safe_psql('postgres', "ROLLBACK PREPARED 'second'");
 reads('a', 'neither one that was rolled back nor one that could not be prepared holds the horizon back');
 
+$server->safe_psql('postgres', "BEGIN; CREATE TABLE nothing (); PREPARE TRANSACTION 'without an ID'");
+insert('a');
+reads('a', 'nor does one that has taken no ID');
+$server->safe_psql('postgres', "ROLLBACK PREPARED 'without an ID'");
+
 # There are as many entries as sessions and prepared transactions; those of transactions that have
 # ended are used again, also if there is no reader.
 $server->safe_psql('postgres', join('', map { "BEGIN; INSERT INTO feed (who) VALUES ('many'); PREPARE TRANSACTION 'n$_'; COMMIT PREPARED 'n$_';\n" } 1 .. 300));

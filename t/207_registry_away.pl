@@ -11,6 +11,8 @@ use SnowflakeTest;
 my $nextval = 'SELECT snowflake_nextval()';
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;
+$registry->append_conf('postgresql.conf', "listen_addresses = '127.0.0.1'");
+$registry->restart;
 $registry->safe_psql('postgres', "SELECT snowflake_registry.configure(max_lease => '1 day')");
 
 # A host that is not a server: a listener on a socket in a directory of its own.
@@ -58,6 +60,31 @@ for ([ 'connect_timeout=soon', 'invalid integer value "soon" for connection opti
 	$fleet->wait_for_state($third, 'unreachable');
 	like($fleet->leased($third, 'last_error'), qr/^$_->[1]$/, "$_->[0] has an error of its own");
 	$third->stop;
+}
+
+# By TCP; an item that is missing in the list of ports is the default port.
+my $port = $registry->port;
+my $by_tcp = $fleet->server('by_tcp', lines => [ "snowflake.registry = 'host=$silent/missing,127.0.0.1 port=,$port dbname=postgres'" ]);
+$fleet->begins_to_issue($by_tcp, 'a registry is reached by TCP');
+$by_tcp->stop;
+$third->append_conf('postgresql.conf', "snowflake.registry = 'host=$silent/missing,$silent port=,$port dbname=postgres connect_timeout=1'");
+$third->start;
+$fleet->wait_for_state($third, 'unreachable');
+like($third->safe_psql('postgres', 'SELECT last_error FROM pg_stat_snowflake LIMIT 1'), qr{missing/\.s\.PGSQL\.\d+" failed: .*; .*$silent/\.s\.PGSQL\.$port" failed: }, 'each host has its port');
+$third->stop;
+
+# By a service, and by one that does not exist.
+{
+	local $ENV{PGSERVICEFILE} = "$scratch/services";
+
+	append_to_file($ENV{PGSERVICEFILE}, "[registry]\nhost=" . $registry->host . "\nport=$port\ndbname=postgres\n");
+	my $by_service = $fleet->server('by_service', lines => [ q{snowflake.registry = 'service=registry'} ]);
+	$fleet->begins_to_issue($by_service, 'the address of the registry is that of a service');
+	$by_service->append_conf('postgresql.conf', q{snowflake.registry = 'service=missing'});
+	$by_service->restart;
+	$fleet->wait_for_state($by_service, 'unreachable');
+	like($fleet->leased($by_service, 'last_error'), qr/definition of service "missing" not found/, 'a service that does not exist is reported');
+	$by_service->stop;
 }
 
 # A registry that does not answer when the server releases its lease: the server stops nevertheless.

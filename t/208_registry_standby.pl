@@ -95,6 +95,7 @@ is($fleet->leased($first, 'registry_state, lease_until IS NULL'), 'refused|t', '
 $first->promote;
 $fleet->begins_to_issue($first, 'and does when it is promoted');
 
+$_->stop for $other, $first;
 $fleet->stop_writers;
 $fleet->check(5000, 'all servers');
 done_testing();

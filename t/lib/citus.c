@@ -1,13 +1,17 @@
 /*
  * citus.c
  *	  A library that imitates Citus: it has the settings of Citus, and a planner hook that reports
- *	  which queries it receives that call snowflake_timestamp() or snowflake_between().
+ *	  which queries it receives that call snowflake_timestamp() or snowflake_between().  It counts the
+ *	  calls of its other hooks, which the libraries after it have to call.
  */
 #include "postgres.h"
 
 #include "fmgr.h"
 #include "nodes/nodeFuncs.h"
+#include "miscadmin.h"
+#include "optimizer/plancat.h"
 #include "optimizer/planner.h"
+#include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
@@ -19,6 +23,8 @@ void		_PG_init(void);
 
 static planner_hook_type prev_planner = NULL;
 static int	shard_count = 32;
+static int	hooks = 0;
+static int	relations = 0;
 
 static bool
 calls_timestamp(Node *node, void *context)
@@ -45,11 +51,35 @@ plan(SF_PLANNER_HOOK_ARGS)
 	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
 
+static void
+count_hook(void)
+{
+	hooks++;
+}
+
+static void
+count_relation(SF_RELATION_HOOK_ARGS)
+{
+	relations++;
+}
+
+static void
+count_in(const char *setting, int *counter)
+{
+	DefineCustomIntVariable(setting, "Counts calls.", NULL,
+							counter, 0, 0, INT_MAX, PGC_INTERNAL, 0, NULL, NULL, NULL);
+}
+
 void
 _PG_init(void)
 {
 	DefineCustomIntVariable("citus.shard_count", "Sets the number of shards.", NULL,
 							&shard_count, 32, 1, 64000, PGC_USERSET, 0, NULL, NULL, NULL);
+	count_in("citus.hooks", &hooks);
+	count_in("citus.relations", &relations);
 	prev_planner = planner_hook;
 	planner_hook = plan;
+	shmem_request_hook = count_hook;
+	shmem_startup_hook = count_hook;
+	sf_relation_hook = count_relation;
 }
