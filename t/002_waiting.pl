@@ -5,6 +5,7 @@
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
+use TestClock;
 
 my $slow = 'epoch=2024-01-01T00:00:00Z tick=1s timestamp=33 machine=10 sequence=1';
 my $server = snowflake_server('main', 'snowflake.machine_id = 1', 'snowflake.max_ahead = 0',
@@ -117,6 +118,26 @@ interrupted('pg_cancel_backend', qr/ERROR:  57014:/, 'cancel a long wait');
 interrupted('pg_terminate_backend', qr/FATAL:  57P01:/, 'terminate a long wait');
 fails_with($server, "SET snowflake.max_wait = -1; SET statement_timeout = 100; SELECT snowflake_nextval()", '57014',
 	qr/statement timeout/);
+$server->stop;
+
+# A session that waits is not passed by one that does not: until it has its ID, others can be ahead of
+# the clock by half of max_ahead.  The clock stands still, and the session that waits is stopped before
+# the clock reaches the time at which its ID can be issued.
+my $clock = TestClock->new;
+$server = snowflake_server('passed', { clock => $clock }, 'snowflake.machine_id = 1', 'snowflake.max_ahead = 1s');
+my $now = $clock->freeze;
+$server->safe_psql('postgres', q{SELECT snowflake_set_floor(now() + interval '1050 ms')});
+my $id = '';
+my $waiting = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('postgres') . ' application_name=waiter', '-c', 'SET snowflake.max_wait = -1', '-c', 'SELECT snowflake_nextval()' ],
+	'>', \$id);
+my $pid = wait_until(sub { $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'waiter' AND wait_event_type = 'Extension'") });
+kill 'STOP', $pid;
+$clock->freeze($now + 0.052);
+fails_with($server, 'SET snowflake.max_wait = 0; SELECT snowflake_nextval()', '53400', qr/could not generate a Snowflake ID within 0 ms/, qr/The next ID can be issued in 49\d.* ms\./);
+kill 'CONT', $pid;
+$waiting->finish;
+chomp $id;
+is($server->safe_psql('postgres', "SET snowflake.max_wait = 0; SELECT snowflake_nextval() > $id"), 't', 'a session that waits is issued its ID before one that does not');
 $server->stop;
 
 done_testing();

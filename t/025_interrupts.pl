@@ -38,20 +38,31 @@ sub finish
 {
 	my ($session) = @_;
 
-	eval { $session->{run}->finish; 1 } or $session->{run}->kill_kill;
+	end_psql($session) unless $session->{killed} || eval { $session->{run}->finish; 1 };
 	return ${ $session->{output} };
+}
+
+sub end_psql
+{
+	my ($session) = @_;
+
+	$session->{run}->kill_kill;
+	$session->{killed} = 1;
 }
 
 sub start_call { return start_psql($_[0], IPC::Run::timeout(30)); }
 
 # Wait until a session is in a state that a condition on pg_stat_activity describes, and return an
-# expression about it; or "ended" if psql has ended.
+# expression about it; or "ended" if psql has ended, or was killed by its timer.
 sub await
 {
 	my ($session, $condition, $expression) = @_;
 
 	return wait_until(sub {
-		return 'ended' unless eval { $session->{run}->pumpable && ($session->{run}->pump_nb, 1) };
+		my $runs = eval { $session->{run}->pumpable && ($session->{run}->pump_nb, 1) };
+
+		end_psql($session) if $@;
+		return 'ended' unless $runs;
 		return $observer->query("SELECT $expression FROM pg_stat_activity WHERE application_name = '$session->{name}' AND $condition");
 	});
 }
