@@ -39,7 +39,7 @@ SELECT count(*) FROM orders WHERE snowflake_timestamp(id)::date < 'infinity' AND
 -- left alone: units, strides and origins that are not known
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_trunc(item, snowflake_timestamp(id)) = '2025-11-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_trunc('epoch', snowflake_timestamp(id)) = '2025-11-02';
-EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_trunc('isodow', snowflake_timestamp(id)) = '2025-11-02';
+EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_trunc('timezone', snowflake_timestamp(id)) = '2025-11-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_bin('1 month', snowflake_timestamp(id), '2025-01-01') = '2025-11-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_bin('15 minutes', snowflake_timestamp(id), 'infinity') = '2025-11-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_trunc('day', snowflake_timestamp(id) + interval '1 hour') = '2025-11-02';

@@ -64,6 +64,12 @@ EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE snowflake_timestamp(id, 'twitter'
 EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE item = 'item 19998' AND snowflake_timestamp(id, 'twitter') >= '2026-05-02';
 CREATE VIEW lately_barred WITH (security_barrier) AS SELECT * FROM lately;
 EXPLAIN (COSTS OFF) SELECT * FROM lately_barred WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+-- an index on the time is used in a UNION ALL, and cannot be used behind a security barrier
+CREATE INDEX lately_time ON lately (snowflake_timestamp(id, 'twitter'));
+ANALYZE lately;
+EXPLAIN (COSTS OFF) SELECT * FROM (SELECT id FROM lately UNION ALL SELECT id FROM lately) u WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+EXPLAIN (COSTS OFF) SELECT * FROM lately_barred WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
+DROP INDEX lately_time;
 DROP VIEW lately_barred;
 
 -- an index on the text that cannot be used

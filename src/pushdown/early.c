@@ -109,9 +109,10 @@ common_query(const SfQueryLevel *level, const RangeTblEntry *entry)
 }
 
 /*
- * Follow a column to the table it comes from.  Returns InvalidOid if there is none.  *apart
- * becomes true if the column passes through a subquery that is kept apart; of set operations
- * the first query is followed.
+ * Follow a column to the table it comes from.  Returns InvalidOid if there is none, or if it is
+ * behind a security barrier, which keeps conditions on the time from its indexes.  *apart becomes
+ * true if the column passes through a subquery that is kept apart; of set operations the first
+ * query is followed.
  */
 static Oid
 table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber * attribute)
@@ -129,6 +130,11 @@ table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber 
 	{
 		*attribute = column->varattno;
 		return entry->relid;
+	}
+	if (entry->security_barrier)
+	{
+		*apart = true;
+		return InvalidOid;
 	}
 	if (entry->rtekind == RTE_SUBQUERY)
 	{
