@@ -204,6 +204,20 @@ test_next_tick(void)
 	is_int((int64_t) sf_position_next_tick(&layout, 23), 24, "from the end of one");
 }
 
+/* The position of an instant: within a tick, that of the next tick. */
+static void
+test_position_at(void)
+{
+	SfLayout	layout = small_layout();
+	SfInstant	last = layout.epoch + 31 * 1000;
+
+	is_int((int64_t) sf_position_at(&layout, layout.epoch - 1), 0, "before the epoch");
+	is_int((int64_t) sf_position_at(&layout, layout.epoch + 1000), 8, "the start of a tick");
+	is_int((int64_t) sf_position_at(&layout, layout.epoch + 1001), 16, "within it");
+	is_int((int64_t) sf_position_at(&layout, last), SMALL_END - 8, "the last tick");
+	is_int((int64_t) sf_position_at(&layout, last + 1), SMALL_END, "after its start");
+}
+
 #define SECOND	INT64_C(1000000)
 
 static void
@@ -305,6 +319,7 @@ main(void)
 	test_race();
 	test_widest_sequence();
 	test_next_tick();
+	test_position_at();
 	test_reservation();
 	test_reserved_time();
 	test_backoff();
