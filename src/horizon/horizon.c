@@ -106,10 +106,10 @@
  *		stores rows or has readers, is the last to promise, and it promises the least of the other
  *		answers.
  *
- * If a server does not answer, there is no new result.  The promises that were noted or written by
- * then only refuse rows that would have been refused later.  Calls exclude each other.  A server that
- * is new, or that has lost its promise, as a standby can, stores rows after the next result: until
- * then it can answer less than the last one.
+ * If a server does not answer, there is no new result.  The promises that were noted or written
+ * by then only refuse rows that would have been refused later.  Calls exclude each other.  A
+ * server that is new, or that has lost its promise, as a standby can, may answer less than the
+ * last result.  So it stores rows only after the next one.
  *
  * No row is missed.  Let x be the ID of a row that transaction T writes on server S, below the
  * result.  Then S has promised p > x in C3 of the call with this result, or earlier.
