@@ -500,21 +500,35 @@ least_first(Oid database)
 	return least;
 }
 
-int64
-sf_horizon_advance(SfGenerator *generator, Oid database)
+/*
+ * Take the lock, and compute the horizon of a database, or of all for InvalidOid, by the steps R1 to
+ * R4 with a candidate that is not above the limit.  Without publishing the candidate, no row is
+ * refused on account of the result.
+ */
+static int64
+lock_and_compute(SfGenerator *generator, Oid database, int64 limit, bool publish)
 {
+	LockData   *locks = sf_prepared_find_locks();
 	int64		candidate;
 	int64		least;
-	int64		result;
-	LockData   *locks = sf_prepared_find_locks();
 
 	sf_lock_acquire(&horizon->lock);
 	sf_prepared_recover(locks);
-	raise_candidate(allowed_by_cursor(generator));
+	candidate = allowed(generator);
+	candidate = Min(candidate, limit);
+	if (publish)
+		raise_candidate(candidate);
 	pg_memory_barrier();
-	candidate = read_candidate();
 	least = least_first(database);
-	result = note_returned(database, Min(candidate, least));
+	return Min(candidate, least);
+}
+
+int64
+sf_horizon_advance(SfGenerator *generator, Oid database)
+{
+	int64		result = lock_and_compute(generator, database, PG_INT64_MAX, true);
+
+	result = note_returned(database, result);
 	sf_lock_release(&horizon->lock);
 	return result;
 }
@@ -522,17 +536,10 @@ sf_horizon_advance(SfGenerator *generator, Oid database)
 int64
 sf_horizon_propose(SfGenerator *generator)
 {
-	int64		result;
-	int64		least;
-	LockData   *locks = sf_prepared_find_locks();
+	int64		result = lock_and_compute(generator, InvalidOid, PG_INT64_MAX, false);
 
-	sf_lock_acquire(&horizon->lock);
-	sf_prepared_recover(locks);
-	result = allowed(generator);
-	pg_memory_barrier();
-	least = least_first(InvalidOid);
 	sf_lock_release(&horizon->lock);
-	return Min(result, least);
+	return result;
 }
 
 bool
@@ -544,18 +551,8 @@ sf_horizon_reaches(SfGenerator *generator, int64 proposal)
 int64
 sf_horizon_promise(SfGenerator *generator, int64 proposal)
 {
-	int64		result;
-	int64		least;
-	LockData   *locks = sf_prepared_find_locks();
+	int64		result = lock_and_compute(generator, InvalidOid, proposal, true);
 
-	sf_lock_acquire(&horizon->lock);
-	sf_prepared_recover(locks);
-	result = allowed(generator);
-	result = Min(result, proposal);
-	raise_candidate(result);
-	pg_memory_barrier();
-	least = least_first(InvalidOid);
-	result = Min(result, least);
 	horizon->promise = Max(horizon->promise, result);
 	result = Min(horizon->promise, proposal);
 	sf_lock_release(&horizon->lock);
