@@ -107,26 +107,6 @@ sf_is_between(Oid function)
 	return OidIsValid(extension) && extension == get_extension_oid("snowflake", true);
 }
 
-/* Parse a layout.  Most calls have the layout of the previous one. */
-static bool
-parse_layout(const char *name, SfLayout *layout)
-{
-	static char last_name[SF_LAYOUT_TEXT_SIZE] = "";
-	static SfLayout last;
-	SfParseError error;
-
-	if (last_name[0] == '\0' || strcmp(name, last_name) != 0)
-	{
-		if (!sf_layout_parse(name, layout, &error))
-			return false;
-		last = *layout;
-		if (strlcpy(last_name, name, sizeof(last_name)) >= sizeof(last_name))
-			last_name[0] = '\0';
-	}
-	*layout = last;
-	return true;
-}
-
 /*
  * Determine the layout of a call.  Returns false if it can differ from row to row, or is known only
  * when the query starts, or is null, or is not a layout.
@@ -135,6 +115,7 @@ static bool
 layout_of_call(SfCall *call)
 {
 	Const	   *argument = (Const *) call->layout_argument;
+	SfParseError error;
 
 	if (call->is_sno)
 		call->layout = sf_sno_layout;
@@ -142,7 +123,7 @@ layout_of_call(SfCall *call)
 		call->layout = *sf_layout_in_force();
 	else
 		return IsA(argument, Const) && !argument->constisnull &&
-			parse_layout(TextDatumGetCString(argument->constvalue), &call->layout);
+			sf_layout_parse(TextDatumGetCString(argument->constvalue), &call->layout, &error);
 	return true;
 }
 
@@ -269,19 +250,21 @@ sf_may_call(Oid function, bool *depends_on_role)
 											CStringGetTextDatum("EXECUTE")));
 }
 
-Oid
-sf_sibling(Oid function, const char *name, PGFunction address, int nargs, Oid *types,
-		   bool *depends_on_role)
+FuncExpr *
+sf_call_sibling(Oid function, const char *name, PGFunction address, List *arguments, Oid collation,
+				bool *depends_on_role)
 {
-	oidvector  *arguments = buildoidvector(types, nargs);
-	Oid			found = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid,
-										CStringGetDatum(name),
-										PointerGetDatum(arguments),
-										ObjectIdGetDatum(get_func_namespace(function)));
+	Oid			types[FUNC_MAX_ARGS];
+	Oid			found;
 
-	pfree(arguments);
+	for (int i = 0; i < list_length(arguments); i++)
+		types[i] = exprType(list_nth(arguments, i));
+	found = GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+							PointerGetDatum(buildoidvector(types, list_length(arguments))),
+							ObjectIdGetDatum(get_func_namespace(function)));
 	if (!OidIsValid(found) || !has_address(found, address) ||
 		!sf_may_call(found, depends_on_role))
-		return InvalidOid;
-	return found;
+		return NULL;
+	return makeFuncExpr(found, get_func_rettype(found), arguments, InvalidOid, collation,
+						COERCE_EXPLICIT_CALL);
 }

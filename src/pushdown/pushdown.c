@@ -82,7 +82,7 @@ conditions_on_child(SfPass *pass, RestrictInfo *restriction, AppendRelInfo *chil
 	List	   *original = make_ands_implicit((Expr *) condition);
 	List	   *replaced = sf_replace_in_list(pass, original);
 
-	if (replaced == original || equal(replaced, original) || !may_be_added((Node *) replaced))
+	if (equal(replaced, original) || !may_be_added((Node *) replaced))
 		return NIL;
 	return replaced;
 }
@@ -205,19 +205,17 @@ can_have_extremes(const Query *query)
 static Node *
 form_with_layout(PlannerInfo *root, FuncExpr *call, const char *name, PGFunction address)
 {
-	Oid			types[2] = {exprType(linitial(call->args)), TEXTOID};
 	bool	   *depends_on_role = &root->glob->dependsOnRole;
-	Oid			function;
+	FuncExpr   *form;
 
 	if (list_length(call->args) != 1 || !sf_may_call(call->funcid, depends_on_role))
 		return NULL;
-	function = sf_sibling(call->funcid, name, address, 2, types, depends_on_role);
-	if (!OidIsValid(function))
-		return NULL;
-	record_plan_function_dependency(root, function);
-	return (Node *) makeFuncExpr(function, call->funcresulttype,
-								 list_make2(linitial(call->args), sf_layout_constant()),
-								 InvalidOid, DEFAULT_COLLATION_OID, COERCE_EXPLICIT_CALL);
+	form = sf_call_sibling(call->funcid, name, address,
+						   list_make2(linitial(call->args), sf_layout_constant()),
+						   DEFAULT_COLLATION_OID, depends_on_role);
+	if (form)
+		record_plan_function_dependency(root, form->funcid);
+	return (Node *) form;
 }
 
 /* The request to simplify a call while a query is planned; NULL if the request is another one. */

@@ -91,11 +91,12 @@ extern bool sf_mentions_time(Node *node);
 extern Var *sf_column(Node *expression);
 
 /*
- * Another function of the extension: the one in the schema of a function with the given name,
- * address and argument types.  InvalidOid if it is not found, or if the user may not call it.
+ * A call of another function of the extension: of the one in the schema of a function with the
+ * given name, address and types of arguments.  NULL if it is not found, or if the user may not call
+ * it.
  */
-extern Oid	sf_sibling(Oid function, const char *name, PGFunction address,
-					   int nargs, Oid *types, bool *depends_on_role);
+extern FuncExpr *sf_call_sibling(Oid function, const char *name, PGFunction address,
+								 List *arguments, Oid collation, bool *depends_on_role);
 
 /*
  * Whether the current user may call a function.  If this depends on the user, *depends_on_role

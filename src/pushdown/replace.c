@@ -80,36 +80,24 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 static Expr *
 bound_call(SfPass *pass, const SfComparison *comparison, Node *instant)
 {
-	Oid			types[2] = {TIMESTAMPTZOID, TEXTOID};
-	List	   *arguments = list_make1(instant);
-	Oid			function;
+	const SfCall *call = &comparison->call;
+	Expr	   *layout;
 
-	if (comparison->call.is_sno)
-		function = sf_sibling(comparison->call.function, "sno_boundary", sno_boundary, 1, types,
-							  pass->depends_on_role);
-	else
-	{
-		function = sf_sibling(comparison->call.function, "snowflake_boundary",
-							  snowflake_boundary, 2, types, pass->depends_on_role);
-		arguments = lappend(arguments, comparison->call.layout_argument ?
-							copyObject(comparison->call.layout_argument) : sf_layout_constant());
-	}
-	if (!OidIsValid(function))
-		return NULL;
-	return (Expr *) makeFuncExpr(function, comparison->id_type, arguments,
-								 InvalidOid,
-								 comparison->call.is_sno ? InvalidOid : DEFAULT_COLLATION_OID,
-								 COERCE_EXPLICIT_CALL);
+	if (call->is_sno)
+		return (Expr *) sf_call_sibling(call->function, "sno_boundary", sno_boundary,
+										list_make1(instant), InvalidOid, pass->depends_on_role);
+	layout = call->layout_argument ? copyObject(call->layout_argument) : sf_layout_constant();
+	return (Expr *) sf_call_sibling(call->function, "snowflake_boundary", snowflake_boundary,
+									list_make2(instant, layout), DEFAULT_COLLATION_OID,
+									pass->depends_on_role);
 }
 
 /* The instant of a comparison or one later by us; NULL as above. */
 static Node *
 instant_of(SfPass *pass, const SfComparison *comparison, int64 us)
 {
-	Oid			types[2] = {TIMESTAMPTZOID, INT8OID};
 	Node	   *instant = copyObject(comparison->instant);
-	Node	   *difference;
-	Oid			function;
+	Const	   *difference;
 
 	if (us == 0)
 		return instant;
@@ -121,14 +109,11 @@ instant_of(SfPass *pass, const SfComparison *comparison, int64 us)
 		constant->constvalue = TimestampTzGetDatum(sf_instant_later(value, us));
 		return instant;
 	}
-	function = sf_sibling(comparison->call.function, "snowflake_later", snowflake_later, 2, types,
-						  pass->depends_on_role);
-	if (!OidIsValid(function))
-		return NULL;
-	difference = (Node *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(us),
-									false, FLOAT8PASSBYVAL);
-	return (Node *) makeFuncExpr(function, TIMESTAMPTZOID, list_make2(instant, difference),
-								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+	difference = makeConst(INT8OID, -1, InvalidOid, sizeof(int64), Int64GetDatum(us), false,
+						   FLOAT8PASSBYVAL);
+	return (Node *) sf_call_sibling(comparison->call.function, "snowflake_later", snowflake_later,
+									list_make2(instant, difference), InvalidOid,
+									pass->depends_on_role);
 }
 
 /*

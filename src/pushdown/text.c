@@ -65,20 +65,14 @@ strategy_of(Oid operator, Oid collation)
 }
 
 /*
- * The ID of a text, as a call of the function, or a constant.  NULL if the function is missing or
- * the user may not call it.
+ * The ID of a text, as a call of the function.  NULL if the function is missing or the user may not
+ * call it.
  */
 static Expr *
 id_of_text(SfPass *pass, const SfCall *call, Expr *text, Oid collation)
 {
-	Oid			type = TEXTOID;
-	Oid			function = sf_sibling(call->function, "snowflake_base32_id",
-									  snowflake_base32_id, 1, &type, pass->depends_on_role);
-
-	if (!OidIsValid(function))
-		return NULL;
-	return (Expr *) makeFuncExpr(function, INT8OID, list_make1(text), InvalidOid, collation,
-								 COERCE_EXPLICIT_CALL);
+	return (Expr *) sf_call_sibling(call->function, "snowflake_base32_id", snowflake_base32_id,
+									list_make1(text), collation, pass->depends_on_role);
 }
 
 static Expr *
