@@ -170,6 +170,7 @@ sf_time_call(Node *node, SfCall *call)
 	call->is_text = is_text;
 	call->collation = exprCollation(node);
 	call->id = linitial(function->args);
+	call->id_type = exprType((Node *) call->id);
 	call->column = sf_column((Node *) call->id);
 	call->layout_argument = list_length(function->args) > 1 ? lsecond(function->args) : NULL;
 	return call->column != NULL && layout_of_call(call);

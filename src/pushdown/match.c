@@ -1,11 +1,11 @@
 /*
  * match.c
- *	  Comparisons of the time of an ID with an instant.
+ *	  Comparisons of the time or text of an ID.
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/nbtree.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -132,6 +132,13 @@ sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
 		(bms_is_empty(relations) && !contain_subplans(other));
 }
 
+/* The operators by which a type is sorted. */
+static Oid
+family_of(Oid type)
+{
+	return lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+}
+
 /*
  * Which comparison of timestamptz, or of it and another type, an operator is; 0 if it is another
  * operator.
@@ -139,9 +146,21 @@ sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other)
 static int
 strategy_of(Oid operator)
 {
-	return get_op_opfamily_strategy(operator,
-									lookup_type_cache(TIMESTAMPTZOID,
-													  TYPECACHE_BTREE_OPFAMILY)->btree_opf);
+	return get_op_opfamily_strategy(operator, family_of(TIMESTAMPTZOID));
+}
+
+StrategyNumber
+sf_text_strategy(Oid operator, Oid collation)
+{
+	Oid			family = family_of(TEXTOID);
+	int			strategy = get_op_opfamily_strategy(operator, family);
+
+	if (get_opfamily_member(family, TEXTOID, TEXTOID, (int16) strategy) != operator ||
+		!OidIsValid(collation))
+		return 0;
+	return collation == C_COLLATION_OID ||
+		(strategy == BTEqualStrategyNumber && get_collation_isdeterministic(collation)) ?
+		(StrategyNumber) strategy : 0;
 }
 
 bool
@@ -230,27 +249,23 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 }
 
 bool
-sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison)
+sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison, Node **other)
 {
 	SfCall		calls[2];
-	Node	   *other;
 	int			strategy;
 	int			side;
 
 	if (list_length(operator->args) != 2)
 		return false;
 	side = side_of_call(pass, operator->args, calls);
-	strategy = side < 0 ? 0 : strategy_of(operator->opno);
-	if (strategy == 0)
+	if (side < 0)
 		return false;
-
-	other = list_nth(operator->args, 1 - side);
-	if (IsA(other, Const) && ((Const *) other)->constisnull)
-		return false;
+	strategy = calls[side].is_text ? sf_text_strategy(operator->opno, operator->inputcollid) :
+		strategy_of(operator->opno);
 	comparison->call = calls[side];
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
-	comparison->id_type = exprType((Node *) comparison->call.id);
-	return sf_set_instant(comparison, other) && sf_is_worth_replacing(pass, comparison, other);
+	*other = list_nth(operator->args, 1 - side);
+	return strategy != 0 && !(IsA(*other, Const) && ((Const *) *other)->constisnull);
 }
 
 /* The elements of a constant array of timestamptz; NIL if one is null. */
@@ -316,7 +331,6 @@ sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, Lis
 		strategy_of(any->opno) != BTEqualStrategyNumber)
 		return false;
 	comparison->strategy = BTEqualStrategyNumber;
-	comparison->id_type = exprType((Node *) comparison->call.id);
 	*instants = instants_of(lsecond(any->args));
 	list_sort(*instants, compare_instants);
 	return *instants != NIL;
@@ -356,18 +370,8 @@ is_constant(Node *node, Oid type)
 		((Const *) node)->consttype == type;
 }
 
-/* Whether the operators of a comparison of rows are those that times and IDs are sorted by. */
-static bool
-has_default_operators(RowCompareExpr *row, Oid id_type)
-{
-	Oid			family = lookup_type_cache(id_type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-
-	return strategy_of(linitial_oid(row->opnos)) != 0 &&
-		op_in_opfamily(lsecond_oid(row->opnos), family);
-}
-
 bool
-sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call)
+sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy)
 {
 	Node	   *instant;
 	Node	   *id;
@@ -377,21 +381,20 @@ sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call)
 		return false;
 	instant = linitial(row->rargs);
 	id = lsecond(row->rargs);
-	return is_constant(instant, TIMESTAMPTZOID) &&
-		is_constant(id, exprType((Node *) call->id)) &&
-		has_default_operators(row, exprType(id)) &&
+	*strategy = get_op_opfamily_strategy(lsecond_oid(row->opnos), family_of(call->id_type));
+	return *strategy != 0 && is_constant(instant, TIMESTAMPTZOID) &&
+		is_constant(id, call->id_type) && strategy_of(linitial_oid(row->opnos)) != 0 &&
 		is_at_instant(call, (Const *) id, (Const *) instant);
 }
 
 Expr *
-sf_compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound)
+sf_compare_id(const SfCall *call, StrategyNumber strategy, Expr *bound)
 {
-	Oid			type = comparison->id_type;
-	Oid			family = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-	Oid			operator = get_opfamily_member(family, type, type, (int16) strategy);
+	Oid			operator = get_opfamily_member(family_of(call->id_type), call->id_type,
+											   call->id_type, (int16) strategy);
 	OpExpr	   *comparing = (OpExpr *) make_opclause(operator, BOOLOID, false,
-													 copyObject(comparison->call.id),
-													 bound, InvalidOid, InvalidOid);
+													 copyObject(call->id), bound,
+													 InvalidOid, InvalidOid);
 
 	set_opfuncid(comparing);
 	return (Expr *) comparing;

@@ -62,6 +62,7 @@ typedef struct SfCall
 	SfBucket	bucket;
 	Expr	   *id;				/* the column, relabelled if its type is a
 								 * domain */
+	Oid			id_type;		/* bigint or sno */
 	Var		   *column;			/* the column without the relabelling */
 	Expr	   *layout_argument;	/* a constant; NULL if none */
 	SfLayout	layout;
@@ -139,9 +140,8 @@ typedef struct SfPass
 typedef struct SfComparison
 {
 	SfCall		call;
-	Oid			id_type;		/* bigint or sno */
 	StrategyNumber strategy;	/* with the call on the left side */
-	Node	   *instant;		/* a timestamptz; not a constant null */
+	Node	   *instant;		/* a timestamptz */
 	/* Whether the comparison is equivalent to one of the ID. */
 	bool		is_exact;
 	int64		width;			/* in us, of the bucket that begins at the
@@ -152,10 +152,15 @@ typedef struct SfComparison
 extern bool sf_match_call(SfPass *pass, Node *node, SfCall *call);
 
 /*
- * Whether an operator is a comparison, which the pass rewrites, of the time of an ID with
- * another expression.  If so, *comparison is filled.
+ * Whether an operator is a comparison, which the pass rewrites, of the time or text of an ID with
+ * another expression.  If so, *comparison is filled, except for its instant, and *other is the
+ * other expression, which is not a constant null.
  */
-extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison);
+extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison,
+								Node **other);
+
+/* Which comparison of texts an operator is; 0 if none that can be replaced with this collation. */
+extern StrategyNumber sf_text_strategy(Oid operator, Oid collation);
 
 /*
  * Whether a comparison of the ID with another expression is worth replacing, for the strategy of
@@ -179,12 +184,12 @@ extern bool sf_are_few(SfPass *pass, const List *instants);
 /*
  * Whether (time of an ID, ID) is compared with two constants of which the second is an ID whose
  * time is the first.  So a page begins where the previous one ended.  If so, the comparison is
- * that of the ID with the second constant, by the operator of the second columns.
+ * that of the ID with the second constant, and *strategy becomes that of the second columns.
  */
-extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call);
+extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy);
 
-/* The comparison of an ID with a bound, by the operator of a strategy. */
-extern Expr *sf_compare_id(const SfComparison *comparison, StrategyNumber strategy, Expr *bound);
+/* The comparison of the ID of a call with a bound, by the operator of a strategy. */
+extern Expr *sf_compare_id(const SfCall *call, StrategyNumber strategy, Expr *bound);
 
 /*
  * replace.c
@@ -206,12 +211,13 @@ extern void sf_replace_in_joins(SfPass *pass, Node *join);
  * The others
  */
 
-/* The replacements of conditions on an ID in base 32; NULL if there is none (text.c). */
-extern Expr *sf_replace_text(SfPass *pass, OpExpr *operator);
+/*
+ * The replacements of conditions on an ID in base 32; NULL if there is none (text.c).  The
+ * first is that of a comparison with a text, in a collation.
+ */
+extern Expr *sf_replace_text(SfPass *pass, const SfComparison *comparison, Node *text,
+							 Oid collation);
 extern Expr *sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any);
-
-/* Whether a collation is "C", which compares texts byte by byte. */
-extern bool sf_compares_bytes(Oid collation);
 
 /* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */
 extern void sf_rewrite_sort(SfPass *pass);

@@ -27,28 +27,23 @@
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "utils/typcache.h"
 
 #include "pushdown/pushdown.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
-#include "issue/shared.h"
 
 static Const *
 bound_constant(const SfComparison *comparison, TimestampTz instant)
 {
 	if (comparison->call.is_sno)
-		return makeConst(comparison->id_type, -1, InvalidOid, SF_SNO_SIZE,
+		return makeConst(comparison->call.id_type, -1, InvalidOid, SF_SNO_SIZE,
 						 sf_sno_result(sf_sno_boundary(instant)), false, false);
 	return makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
 					 Int64GetDatum(sf_layout_boundary(&comparison->call.layout, instant)),
@@ -70,7 +65,7 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 		sf_layout_tick_ceil(layout, instant) > (int64) sf_layout_last_tick(layout))
 		strategy = strategy == BTLessStrategyNumber ?
 			BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
-	return sf_compare_id(comparison, strategy, (Expr *) bound_constant(comparison, instant));
+	return sf_compare_id(&comparison->call, strategy, (Expr *) bound_constant(comparison, instant));
 }
 
 /*
@@ -131,7 +126,7 @@ compare_with_bound(SfPass *pass, const SfComparison *comparison, bool above, int
 		return compare_with_constant(comparison, strategy,
 									 DatumGetTimestampTz(((Const *) instant)->constvalue));
 	bound = instant ? bound_call(pass, comparison, instant) : NULL;
-	return bound ? sf_compare_id(comparison, strategy, bound) : NULL;
+	return bound ? sf_compare_id(&comparison->call, strategy, bound) : NULL;
 }
 
 /* The bound of a comparison from below, or from above (bucket.c); NULL as above. */
@@ -181,11 +176,28 @@ static Expr *
 replace_comparison(SfPass *pass, OpExpr *operator)
 {
 	SfComparison comparison;
+	Node	   *other;
 
-	if (!sf_match_comparison(pass, operator, &comparison))
+	if (!sf_match_comparison(pass, operator, &comparison, &other))
+		return NULL;
+	if (comparison.call.is_text)
+		return sf_replace_text(pass, &comparison, other, operator->inputcollid);
+	if (!sf_set_instant(&comparison, other) || !sf_is_worth_replacing(pass, &comparison, other))
 		return NULL;
 	return with_condition(pass, bounds_of(pass, &comparison), comparison.is_exact,
 						  (Node *) operator);
+}
+
+/* The range from the first to the last of several constants. */
+static List *
+range_of(SfPass *pass, SfComparison *comparison, List *instants)
+{
+	Expr	   *lower;
+
+	sf_set_instant(comparison, linitial(instants));
+	lower = bound_of(pass, comparison, false);
+	sf_set_instant(comparison, llast(instants));
+	return list_make2(lower, bound_of(pass, comparison, true));
 }
 
 /*
@@ -197,36 +209,25 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 {
 	SfComparison comparison;
 	List	   *instants;
-	List	   *first = NIL;
-	List	   *bounds = NIL;
 	List	   *ranges = NIL;
-	bool		are_few;
+	Expr	   *range = NULL;
 	bool		are_exact = true;
 	ListCell   *cell;
 
 	if (!sf_match_any(pass, any, &comparison, &instants))
 		return NULL;
-	are_few = sf_are_few(pass, instants);
-	if (!are_few)
-		instants = list_make2(linitial(instants), llast(instants));
+	if (!sf_are_few(pass, instants))
+		return with_condition(pass, range_of(pass, &comparison, instants), false, (Node *) any);
 	foreach(cell, instants)
 	{
 		sf_set_instant(&comparison, lfirst(cell));
-		bounds = bounds_of(pass, &comparison);
-		if (bounds == NIL)
-			return NULL;
-		first = first ? first : bounds;
-		ranges = lappend(ranges, make_andclause(bounds));
+		range = make_andclause(bounds_of(pass, &comparison));
+		ranges = lappend(ranges, range);
 		are_exact = are_exact && comparison.is_exact;
 	}
-	if (first == NIL)
-		return NULL;
-	if (!are_few)
-		return with_condition(pass, list_make2(linitial(first), lsecond(bounds)), false,
-							  (Node *) any);
 	if (list_length(ranges) > 1)
-		bounds = list_make1(make_orclause(ranges));
-	return with_condition(pass, bounds, are_exact, (Node *) any);
+		range = make_orclause(ranges);
+	return with_condition(pass, make_ands_implicit(range), are_exact, (Node *) any);
 }
 
 /* The replacement of IS NULL and IS NOT NULL: only a null ID has no time. */
@@ -251,15 +252,11 @@ static Expr *
 replace_row(SfPass *pass, RowCompareExpr *row)
 {
 	SfCall		call;
-	OpExpr	   *result;
+	int			strategy;
 
-	if (!sf_match_row(pass, row, &call))
+	if (!sf_match_row(pass, row, &call, &strategy))
 		return NULL;
-	result = (OpExpr *) make_opclause(lsecond_oid(row->opnos), BOOLOID, false,
-									  copyObject(lsecond(row->largs)),
-									  copyObject(lsecond(row->rargs)), InvalidOid, InvalidOid);
-	set_opfuncid(result);
-	return (Expr *) result;
+	return sf_compare_id(&call, strategy, copyObject(lsecond(row->rargs)));
 }
 
 /*
@@ -327,8 +324,6 @@ replace(Node *node, void *context)
 	{
 		case T_OpExpr:
 			replaced = replace_comparison(pass, (OpExpr *) node);
-			if (replaced == NULL)
-				replaced = sf_replace_text(pass, (OpExpr *) node);
 			break;
 		case T_ScalarArrayOpExpr:
 			replaced = replace_any(pass, (ScalarArrayOpExpr *) node);

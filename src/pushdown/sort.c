@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
@@ -61,7 +62,7 @@ sorts_by_time(SfPass *pass, SortGroupClause *key, List *targets, SfCall *call,
 
 	return sf_match_call(pass, expression, call) && call->bucket.is_monotonic &&
 		has_default_order(key, exprType(expression), descending) &&
-		(!call->is_text || sf_compares_bytes(exprCollation(expression)));
+		(!call->is_text || call->collation == C_COLLATION_OID);
 }
 
 /* Whether a key is the ID of a call, in a direction. */
@@ -72,7 +73,7 @@ sorts_by_id(SortGroupClause *key, List *targets, const SfCall *call, bool descen
 	bool		id_descending;
 
 	return equal(sf_column((Node *) target->expr), call->column) &&
-		has_default_order(key, exprType((Node *) call->id), &id_descending) &&
+		has_default_order(key, call->id_type, &id_descending) &&
 		id_descending == descending;
 }
 
@@ -119,9 +120,8 @@ sort_by_id(SfPass *pass, ListCell *cell, const SfCall *call, bool descending)
 {
 	SortGroupClause *by_time = lfirst(cell);
 	SortGroupClause *key = makeNode(SortGroupClause);
-	TypeCacheEntry *operators = lookup_type_cache(exprType((Node *) call->id),
-												  TYPECACHE_LT_OPR | TYPECACHE_GT_OPR |
-												  TYPECACHE_EQ_OPR);
+	TypeCacheEntry *operators = lookup_type_cache(call->id_type, TYPECACHE_LT_OPR |
+												  TYPECACHE_GT_OPR | TYPECACHE_EQ_OPR);
 	TargetEntry *target;
 
 	release_target(by_time, pass->root->processed_tlist);

@@ -24,45 +24,16 @@
  */
 #include "postgres.h"
 
-#include "access/nbtree.h"
-#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
+#include "compat.h"
 #include "core/base32.h"
 #include "functions/functions.h"
 #include "pushdown/pushdown.h"
-
-bool
-sf_compares_bytes(Oid collation)
-{
-	return collation == C_COLLATION_OID;
-}
-
-/* Which comparison of texts an operator is; 0 if none that can be replaced with this collation. */
-static StrategyNumber
-strategy_of(Oid operator, Oid collation)
-{
-	Oid			family = lookup_type_cache(TEXTOID, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-	int			strategy;
-	Oid			left;
-	Oid			right;
-
-	if (!op_in_opfamily(operator, family))
-		return 0;
-	get_op_opfamily_properties(operator, family, false, &strategy, &left, &right);
-	if (left != TEXTOID || right != TEXTOID || !OidIsValid(collation))
-		return 0;
-	return sf_compares_bytes(collation) ||
-		(strategy == BTEqualStrategyNumber && get_collation_isdeterministic(collation)) ?
-		(StrategyNumber) strategy : 0;
-}
 
 /*
  * The ID of a text, as a call of the function.  NULL if the function is missing or the user may not
@@ -85,7 +56,7 @@ replace_equal(SfPass *pass, const SfComparison *comparison, Node *text, Oid coll
 	id = id_of_text(pass, &comparison->call, copyObject((Expr *) text), collation);
 	if (id && IsA(text, Const))
 		id = (Expr *) eval_const_expressions(NULL, (Node *) id);
-	return id ? sf_compare_id(comparison, BTEqualStrategyNumber, id) : NULL;
+	return id ? sf_compare_id(&comparison->call, BTEqualStrategyNumber, id) : NULL;
 }
 
 /*
@@ -111,7 +82,7 @@ replace_range(const SfComparison *comparison, Const *constant)
 		bound = PG_INT64_MAX;
 		strategy = is_below ? BTLessEqualStrategyNumber : BTGreaterStrategyNumber;
 	}
-	return sf_compare_id(comparison, strategy,
+	return sf_compare_id(&comparison->call, strategy,
 						 (Expr *) makeConst(INT8OID, -1, InvalidOid, sizeof(int64),
 											Int64GetDatum(bound), false, true));
 }
@@ -134,32 +105,15 @@ other_id(SfPass *pass, const SfCall *call, Node *text)
 }
 
 Expr *
-sf_replace_text(SfPass *pass, OpExpr *operator)
+sf_replace_text(SfPass *pass, const SfComparison *comparison, Node *text, Oid collation)
 {
-	StrategyNumber strategy = strategy_of(operator->opno, operator->inputcollid);
-	SfComparison comparison;
-	Node	   *text;
-	Expr	   *id;
-	int			side = 0;
+	Expr	   *id = other_id(pass, &comparison->call, text);
 
-	if (strategy == 0)
-		return NULL;
-	while (!sf_match_call(pass, list_nth(operator->args, side), &comparison.call))
-	{
-		if (++side == 2)
-			return NULL;
-	}
-	text = list_nth(operator->args, 1 - side);
-	comparison.strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
-	comparison.id_type = exprType((Node *) comparison.call.id);
-	id = other_id(pass, &comparison.call, text);
 	if (id)
-		return sf_compare_id(&comparison, comparison.strategy, id);
-	if (IsA(text, Const) && ((Const *) text)->constisnull)
-		return NULL;
-	if (strategy == BTEqualStrategyNumber)
-		return replace_equal(pass, &comparison, text, operator->inputcollid);
-	return IsA(text, Const) ? replace_range(&comparison, (Const *) text) : NULL;
+		return sf_compare_id(&comparison->call, comparison->strategy, id);
+	if (comparison->strategy == BTEqualStrategyNumber)
+		return replace_equal(pass, comparison, text, collation);
+	return IsA(text, Const) ? replace_range(comparison, (Const *) text) : NULL;
 }
 
 Expr *
@@ -172,7 +126,7 @@ sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
 	Node	   *array = lsecond(any->args);
 
 	if (!any->useOr || pass->in_expression || exprType(array) != TEXTARRAYOID ||
-		strategy_of(any->opno, any->inputcollid) != BTEqualStrategyNumber ||
+		sf_text_strategy(any->opno, any->inputcollid) != BTEqualStrategyNumber ||
 		!sf_match_call(pass, linitial(any->args), &comparison.call) ||
 		!sf_is_worth_replacing(pass, &comparison, array))
 		return NULL;
