@@ -7,7 +7,6 @@
 
 #include "postgres.h"
 
-#include "clocks.h"
 #include "registry/lease.h"
 
 /* A connection to the registry. */

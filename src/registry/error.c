@@ -53,14 +53,6 @@ hint_no_worker(void)
 	return errhint("The registry worker of this server does not run.  Check the server log, \"max_worker_processes\" and \"dynamic_library_path\".");
 }
 
-/* Calls fail, so the worker does not wait for long. */
-static void
-ask_soon(SfLeaseState *registry, const SfLeaseState *state)
-{
-	if (state->request == SF_REQUEST_NONE)
-		sf_lease_request(registry, SF_REQUEST_SOON);
-}
-
 void
 sf_lease_report_none(SfLeaseState *registry, const char *name)
 {
@@ -86,7 +78,7 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errhint("Wait for the next renewal of the lease, or increase \"snowflake.registry_lease\" or decrease \"snowflake.max_ahead\".  To wait longer, increase \"snowflake.max_wait\"."));
 			break;
 		case SF_LEASE_REFUSED:
-			ask_soon(registry, &state);
+			sf_lease_request(registry, SF_REQUEST_SOON);
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID without a lease of a machine ID",
@@ -97,7 +89,7 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
 			break;
 		case SF_LEASE_UNREACHABLE:
-			ask_soon(registry, &state);
+			sf_lease_request(registry, SF_REQUEST_SOON);
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID while the registry is unreachable", name),

@@ -46,7 +46,6 @@
 #include "core/attempt.h"
 #include "issue/change.h"
 #include "registry/postmaster_memory.h"
-#include "issue/error.h"
 #include "issue/generator.h"
 #include "registry/worker.h"
 #include "registry/client.h"
