@@ -90,7 +90,7 @@ snowflake_accept_registry(PG_FUNCTION_ARGS)
 
 	PreventCommandDuringRecovery("snowflake_accept_registry()");
 	sf_lock_acquire(&shared->lease.lock);
-	identity = shared->lease.other_identity;
+	identity = shared->lease.last.other_identity;
 	if (identity != 0)
 		sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
 	sf_lock_release(&shared->lease.lock);

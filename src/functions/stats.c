@@ -158,15 +158,16 @@ static void
 add_lease(Row *row, SfShared *shared, const SfGenerator *generator)
 {
 	SfLeaseState registry = sf_lease_state(&shared->lease);
-	bool		granted = registry.lease.number != 0;
-	bool		is_healthy = registry.state == SF_LEASE_HELD || registry.state == SF_LEASE_CLAIMING;
+	SfAnswer   *last = &registry.last;
+	bool		granted = last->lease.number != 0;
+	bool		is_healthy = last->state == SF_LEASE_HELD || last->state == SF_LEASE_CLAIMING;
 
-	add_if(row, granted, TimestampTzGetDatum(registry.lease.from));
-	add_if(row, granted, TimestampTzGetDatum(registry.lease.until));
+	add_if(row, granted, TimestampTzGetDatum(last->lease.from));
+	add_if(row, granted, TimestampTzGetDatum(last->lease.until));
 	add_if(row, generator->leased, CStringGetTextDatum(is_healthy && RecoveryInProgress() ?
-													   "standby" : sf_lease_state_name(registry.state)));
-	add_if(row, registry.error[0] != '\0', CStringGetTextDatum(registry.error));
-	add_if(row, registry.skew_known, sf_interval(registry.skew));
+													   "standby" : sf_lease_state_name(last->state)));
+	add_if(row, last->error[0] != '\0', CStringGetTextDatum(last->error));
+	add_if(row, last->skew_known, sf_interval(last->skew));
 }
 
 /*

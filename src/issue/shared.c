@@ -48,7 +48,7 @@ horizon_of(SfShared *memory)
 static void
 restore_shared(SfShared *new)
 {
-	const SfLease *lease = &new->lease.lease;
+	const SfLease *lease = &new->lease.last.lease;
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{

@@ -14,8 +14,10 @@
 
 /* The lease, as the detail of an error. */
 static int
-detail_lease(const SfLease *lease)
+detail_lease(const SfLeaseState *registry)
 {
+	const SfLease *lease = &registry->last.lease;
+
 	if (lease->number == 0)
 		return errdetail("No machine ID has been leased to this server yet.");
 	return errdetail("Machine ID %u is leased to this server for IDs with times before %s.",
@@ -27,7 +29,7 @@ static int
 detail_unreachable(const SfLeaseState *registry)
 {
 	char	   *since = pstrdup(timestamptz_to_str(registry->since));
-	const SfLease *lease = &registry->lease;
+	const SfLease *lease = &registry->last.lease;
 
 	if (lease->number == 0)
 		return errdetail("The registry has been unreachable since %s.  No machine ID has been leased to this server yet.",
@@ -38,12 +40,12 @@ detail_unreachable(const SfLeaseState *registry)
 
 /* The reason of a refusal.  Only roles that may read the view see the names of other servers. */
 static int
-detail_refusal(const SfLeaseState *registry)
+detail_refusal(const SfAnswer *answer)
 {
 	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
-		return errdetail("The reason is: %s", registry->error);
-	if (registry->free_at < DT_NOEND)
-		return errdetail("A machine ID might be available after %s.", timestamptz_to_str(registry->free_at));
+		return errdetail("The reason is: %s", answer->error);
+	if (answer->free_at < DT_NOEND)
+		return errdetail("A machine ID might be available after %s.", timestamptz_to_str(answer->free_at));
 	return 0;
 }
 
@@ -57,14 +59,16 @@ void
 sf_lease_report_none(SfLeaseState *registry, const char *name)
 {
 	SfLeaseState state = sf_lease_state(registry);
+	const SfAnswer *last = &state.last;
+	SfLeaseStatus status = last->state;
 
-	switch (state.state)
+	switch (status)
 	{
 		case SF_LEASE_CLAIMING:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID before the first answer of the registry", name),
-					detail_lease(&state.lease),
+					detail_lease(&state),
 					state.worker ?
 					errhint("Try again later.  To wait longer, increase \"snowflake.max_wait\".") :
 					hint_no_worker());
@@ -74,7 +78,7 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID within the lease of the machine ID",
 						   name),
-					detail_lease(&state.lease),
+					detail_lease(&state),
 					errhint("Wait for the next renewal of the lease, or increase \"snowflake.registry_lease\" or decrease \"snowflake.max_ahead\".  To wait longer, increase \"snowflake.max_wait\"."));
 			break;
 		case SF_LEASE_REFUSED:
@@ -83,8 +87,8 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID without a lease of a machine ID",
 						   name),
-					detail_refusal(&state),
-					state.other_identity != 0 ?
+					detail_refusal(last),
+					last->other_identity != 0 ?
 					errhint("Set \"snowflake.registry\" to the former registry, and restart the server.  If the former registry grants no more leases, use snowflake_accept_registry() instead.  If it still grants leases, IDs can then be issued twice.") :
 					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
 			break;
@@ -107,10 +111,10 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID after the end of the lease", name),
 					errdetail("The lease of machine ID %u ended at %s and was not renewed.",
-							  state.lease.machine_id, timestamptz_to_str(state.lease.until)),
+							  last->lease.machine_id, timestamptz_to_str(last->lease.until)),
 					state.worker ?
 					errhint("Check \"snowflake.registry\", and the network and the name service of this server.  This server keeps asking.") :
 					hint_no_worker());
 	}
-	elog(ERROR, "unexpected state of the registry: %d", (int) state.state);
+	elog(ERROR, "unexpected state of the registry: %d", (int) status);
 }

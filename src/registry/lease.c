@@ -22,9 +22,9 @@ void
 sf_lease_init(SfLeaseState *registry)
 {
 	sf_lock_init(&registry->lock, SF_LOCK_LEASE, SF_WAIT_LEASE);
-	registry->state = SF_LEASE_CLAIMING;
+	registry->last.state = SF_LEASE_CLAIMING;
+	registry->last.lease = sf_postmaster_lease();
 	registry->since = GetCurrentTimestamp();
-	registry->lease = sf_postmaster_lease();
 }
 
 /*
@@ -39,8 +39,8 @@ sf_lease_state(SfLeaseState *registry)
 	sf_lock_acquire(&registry->lock);
 	copy = *registry;
 	sf_lock_release(&registry->lock);
-	if (copy.state == SF_LEASE_HELD && copy.lease.until <= GetCurrentTimestamp())
-		copy.state = SF_LEASE_EXPIRED;
+	if (copy.last.state == SF_LEASE_HELD && copy.last.lease.until <= GetCurrentTimestamp())
+		copy.last.state = SF_LEASE_EXPIRED;
 	return copy;
 }
 
@@ -59,19 +59,6 @@ sf_lease_state_name(SfLeaseStatus state)
 	return names[state];
 }
 
-/* The lock is held.  Returns the previous state. */
-static SfLeaseStatus
-set_state(SfLeaseState *registry, SfLeaseStatus state, const char *error)
-{
-	SfLeaseStatus before = registry->state;
-
-	if (before != state)
-		registry->since = GetCurrentTimestamp();
-	registry->state = state;
-	strlcpy(registry->error, error, sizeof(registry->error));
-	return before;
-}
-
 /*
  * The lease is kept in the postmaster's memory before it applies: if all processes are restarted in
  * between, it applies after the restart.
@@ -84,13 +71,10 @@ sf_lease_record(SfLeaseState *registry, const SfAnswer *answer)
 	if (answer->state == SF_LEASE_HELD)
 		sf_postmaster_keep_lease(&answer->lease);
 	sf_lock_acquire(&registry->lock);
-	if (answer->state == SF_LEASE_HELD)
-		registry->lease = answer->lease;
-	registry->skew_known = answer->skew_known;
-	registry->skew = answer->skew;
-	registry->free_at = answer->free_at;
-	registry->other_identity = answer->other_identity;
-	before = set_state(registry, answer->state, answer->error);
+	before = registry->last.state;
+	if (before != answer->state)
+		registry->since = GetCurrentTimestamp();
+	registry->last = *answer;
 	sf_lock_release(&registry->lock);
 	return before;
 }
@@ -98,13 +82,13 @@ sf_lease_record(SfLeaseState *registry, const SfAnswer *answer)
 void
 sf_lease_forget(SfLeaseState *registry)
 {
-	static const SfLease none = {0};
+	SfAnswer	released = sf_lease_state(registry).last;
 
 	sf_postmaster_forget_lease();
-	sf_lock_acquire(&registry->lock);
-	registry->lease = none;
-	set_state(registry, SF_LEASE_RELEASED, "");
-	sf_lock_release(&registry->lock);
+	memset(&released.lease, 0, sizeof(released.lease));
+	released.state = SF_LEASE_RELEASED;
+	released.error[0] = '\0';
+	sf_lease_record(registry, &released);
 }
 
 /* Sessions that fail repeatedly wake the worker only once. */
@@ -134,8 +118,8 @@ sf_lease_hurry(SfLeaseState *registry)
 {
 	SfLeaseState state = sf_lease_state(registry);
 
-	if (state.state != SF_LEASE_CLAIMING && state.state != SF_LEASE_HELD &&
-		state.state != SF_LEASE_EXPIRED)
+	if (state.last.state != SF_LEASE_CLAIMING && state.last.state != SF_LEASE_HELD &&
+		state.last.state != SF_LEASE_EXPIRED)
 		return false;
 	if (state.worker)
 		SetLatch(state.worker);

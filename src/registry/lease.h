@@ -25,11 +25,12 @@ typedef enum SfLeaseStatus
 								 * has ended since; not stored */
 } SfLeaseStatus;
 
-/* The result of an attempt. */
+/* The result of an attempt: held, refused, or unreachable. */
 typedef struct SfAnswer
 {
-	SfLeaseStatus state;		/* held, refused, or unreachable */
-	SfLease		lease;			/* if held */
+	SfLeaseStatus state;
+	SfLease		lease;			/* the lease of this server from then on, with
+								 * number 0 if it has none */
 	bool		skew_known;
 	int64		skew;			/* us that this server's clock is ahead of the
 								 * registry's */
@@ -52,14 +53,9 @@ typedef enum SfLeaseRequest
 typedef struct SfLeaseState
 {
 	SfLock		lock;
-	SfLease		lease;
-	SfLeaseStatus state;
+	SfAnswer	last;			/* of the last attempt; it can also be
+								 * claiming or released */
 	TimestampTz since;			/* of the current state */
-	bool		skew_known;
-	int64		skew;			/* of the last answer */
-	char		error[1024];	/* these are of the last attempt */
-	TimestampTz free_at;
-	int64		other_identity;
 	SfLeaseRequest request;		/* for the next attempt */
 	Latch	   *worker;			/* NULL if the worker does not run */
 } SfLeaseState;

@@ -127,7 +127,7 @@ waits_for_promotion(SfShared *shared)
 	if (!in_recovery)
 		return false;
 	promoted = !RecoveryInProgress();
-	if (promoted && sf_lease_state(&shared->lease).lease.number == 0)
+	if (promoted && sf_lease_state(&shared->lease).last.lease.number == 0)
 		sf_lease_request(&shared->lease, SF_REQUEST_NOW);
 	in_recovery = !promoted;
 	return in_recovery && wanted_machine_id(shared) != SF_MACHINE_ID_UNSET;
@@ -146,7 +146,7 @@ time_to_attempt(SfShared *shared)
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
 	int64		ahead = Min(sf_max_ahead, half / 2);
 	int64		elapsed = sf_time_since(last_attempt) / 1000;
-	int64		left = (registry.lease.until - GetCurrentTimestamp()) / 1000;
+	int64		left = (registry.last.lease.until - GetCurrentTimestamp()) / 1000;
 	int64		wait;			/* from the last attempt on */
 
 	if (registry.request == SF_REQUEST_NOW)
@@ -364,9 +364,10 @@ attempt_lease(SfShared *shared)
 		.wanted = wanted_machine_id(shared),
 		.seconds = wanted_seconds(shared),
 		.holder = holder,
-		.held = sf_lease_state(&shared->lease).lease,
+		.held = sf_lease_state(&shared->lease).last.lease,
 	};
 
+	answer.lease = claim.held;
 	sf_lease_request_taken(&shared->lease);
 	sf_layout_format(sf_layout_in_force(), layout);
 	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
@@ -408,7 +409,7 @@ release_at_registry(const pg_uuid_t *token, TimestampTz used_until, int64 number
 static void
 release_lease(SfShared *shared)
 {
-	int64		number = sf_lease_state(&shared->lease).lease.number;
+	int64		number = sf_lease_state(&shared->lease).last.lease.number;
 	pg_uuid_t	token = sf_postmaster_token();
 	TimestampTz used_until = give_up_lease(shared);
 	SfAnswer	answer;
