@@ -57,8 +57,8 @@ is_moderate(TimestampTz instant)
 	return instant > -most && instant < most;
 }
 
-static bool
-is_constant(Node *node)
+bool
+sf_is_constant(Node *node)
 {
 	return IsA(node, Const) && !((Const *) node)->constisnull;
 }
@@ -70,7 +70,7 @@ width_of_unit(Node *node)
 	char	   *name;
 	int			unit;
 
-	if (!is_constant(node))
+	if (!sf_is_constant(node))
 		return 0;
 	name = TextDatumGetCString(((Const *) node)->constvalue);
 	name = downcase_truncate_identifier(name, (int) strlen(name), false);
@@ -90,7 +90,7 @@ width_of_stride(Node *stride, Node *origin)
 {
 	Interval   *interval;
 
-	if (!is_constant(stride) || !is_constant(origin) ||
+	if (!sf_is_constant(stride) || !sf_is_constant(origin) ||
 		!is_moderate(DatumGetTimestampTz(((Const *) origin)->constvalue)))
 		return 0;
 	interval = DatumGetIntervalP(((Const *) stride)->constvalue);
@@ -104,7 +104,7 @@ width_of_stride(Node *stride, Node *origin)
 static bool
 is_utc(Node *zone)
 {
-	return is_constant(zone) &&
+	return sf_is_constant(zone) &&
 		pg_strcasecmp(TextDatumGetCString(((Const *) zone)->constvalue), "UTC") == 0;
 }
 

@@ -122,7 +122,7 @@ layout_of_call(SfCall *call)
 	else if (argument == NULL)
 		call->layout = *sf_layout_in_force();
 	else
-		return IsA(argument, Const) && !argument->constisnull &&
+		return sf_is_constant((Node *) argument) &&
 			sf_layout_parse(TextDatumGetCString(argument->constvalue), &call->layout, &error);
 	return true;
 }

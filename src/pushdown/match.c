@@ -139,18 +139,9 @@ family_of(Oid type)
 	return lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf;
 }
 
-/*
- * Which comparison of timestamptz, or of it and another type, an operator is; 0 if it is another
- * operator.
- */
+/* Which comparison of texts an operator is; 0 if none that can be replaced with this collation. */
 static int
-strategy_of(Oid operator)
-{
-	return get_op_opfamily_strategy(operator, family_of(TIMESTAMPTZOID));
-}
-
-StrategyNumber
-sf_text_strategy(Oid operator, Oid collation)
+text_strategy(Oid operator, Oid collation)
 {
 	Oid			family = family_of(TEXTOID);
 	int			strategy = get_op_opfamily_strategy(operator, family);
@@ -160,7 +151,18 @@ sf_text_strategy(Oid operator, Oid collation)
 		return 0;
 	return collation == C_COLLATION_OID ||
 		(strategy == BTEqualStrategyNumber && get_collation_isdeterministic(collation)) ?
-		(StrategyNumber) strategy : 0;
+		strategy : 0;
+}
+
+/*
+ * Which comparison of the text of an ID, or of its time with a time of any type, an operator is; 0
+ * if it is another operator.
+ */
+static int
+strategy_of(const SfCall *call, Oid operator, Oid collation)
+{
+	return call->is_text ? text_strategy(operator, collation) :
+		get_op_opfamily_strategy(operator, family_of(TIMESTAMPTZOID));
 }
 
 bool
@@ -180,16 +182,12 @@ sf_set_instant(SfComparison *comparison, Node *instant)
 	return true;
 }
 
-/* The table of a call, if the planner has begun and the call is of a table of its query. */
-static RangeTblEntry *
-table_of(SfPass *pass, const SfCall *call)
+/* Whether the planner has begun, and a call is of a table of its query. */
+static bool
+is_of_table(SfPass *pass, const SfCall *call)
 {
-	RangeTblEntry *entry;
-
-	if (pass->root == NULL || call->column->varlevelsup > 0)
-		return NULL;
-	entry = planner_rt_fetch(call->column->varno, pass->root);
-	return entry->rtekind == RTE_RELATION ? entry : NULL;
+	return pass->root && call->column->varlevelsup == 0 &&
+		planner_rt_fetch(call->column->varno, pass->root)->rtekind == RTE_RELATION;
 }
 
 /* The planner's state of the table of a call; NULL if it has not read the table yet. */
@@ -233,7 +231,7 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 
 	if (sf_time_call(linitial(sides), &calls[0]) && sf_time_call(lsecond(sides), &calls[1]) &&
 		calls[0].column->varno != calls[1].column->varno &&
-		table_of(pass, &calls[0]) && table_of(pass, &calls[1]))
+		is_of_table(pass, &calls[0]) && is_of_table(pass, &calls[1]))
 	{
 		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]))
 			return -1;
@@ -260,15 +258,14 @@ sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison, No
 	side = side_of_call(pass, operator->args, calls);
 	if (side < 0)
 		return false;
-	strategy = calls[side].is_text ? sf_text_strategy(operator->opno, operator->inputcollid) :
-		strategy_of(operator->opno);
+	strategy = strategy_of(&calls[side], operator->opno, operator->inputcollid);
 	comparison->call = calls[side];
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
 	*other = list_nth(operator->args, 1 - side);
 	return strategy != 0 && !(IsA(*other, Const) && ((Const *) *other)->constisnull);
 }
 
-/* The elements of a constant array of timestamptz; NIL if one is null. */
+/* The elements of a constant array of timestamptz. */
 static List *
 elements_of(const Const *array)
 {
@@ -281,37 +278,9 @@ elements_of(const Const *array)
 					  sizeof(TimestampTz), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE,
 					  &values, &nulls, &count);
 	for (int i = 0; i < count; i++)
-	{
-		if (nulls[i])
-			return NIL;
 		result = lappend(result, makeConst(TIMESTAMPTZOID, -1, InvalidOid, sizeof(TimestampTz),
-										   values[i], false, FLOAT8PASSBYVAL));
-	}
+										   values[i], nulls[i], FLOAT8PASSBYVAL));
 	return result;
-}
-
-/*
- * The elements of an array of timestamptz if they are constants, and none is null; otherwise NIL.
- * The planner makes a constant of an array of constants; before it begins, nothing is evaluated,
- * since that could raise an error.
- */
-static List *
-instants_of(Node *array)
-{
-	ListCell   *cell;
-
-	if (exprType(array) != TIMESTAMPTZARRAYOID)
-		return NIL;
-	if (IsA(array, Const))
-		return ((Const *) array)->constisnull ? NIL : elements_of((Const *) array);
-	if (!IsA(array, ArrayExpr) || ((ArrayExpr *) array)->multidims)
-		return NIL;
-	foreach(cell, ((ArrayExpr *) array)->elements)
-	{
-		if (!IsA(lfirst(cell), Const) || ((Const *) lfirst(cell))->constisnull)
-			return NIL;
-	}
-	return list_copy(((ArrayExpr *) array)->elements);
 }
 
 /* The order of instants. */
@@ -324,16 +293,39 @@ compare_instants(const ListCell *a, const ListCell *b)
 	return x < y ? -1 : x > y;
 }
 
-bool
-sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison, List **instants)
+/*
+ * The planner makes a constant of an array of constants; before it begins, nothing is evaluated,
+ * since that could raise an error.
+ */
+List *
+sf_instants_of(Node *array)
 {
-	if (!any->useOr || !sf_match_call(pass, linitial(any->args), &comparison->call) ||
-		strategy_of(any->opno) != BTEqualStrategyNumber)
-		return false;
+	List	   *instants;
+	ListCell   *cell;
+
+	if (exprType(array) != TIMESTAMPTZARRAYOID)
+		return NIL;
+	if (sf_is_constant(array))
+		instants = elements_of((Const *) array);
+	else if (IsA(array, ArrayExpr) && !((ArrayExpr *) array)->multidims)
+		instants = list_copy(((ArrayExpr *) array)->elements);
+	else
+		return NIL;
+	foreach(cell, instants)
+	{
+		if (!sf_is_constant(lfirst(cell)))
+			return NIL;
+	}
+	list_sort(instants, compare_instants);
+	return instants;
+}
+
+bool
+sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison)
+{
 	comparison->strategy = BTEqualStrategyNumber;
-	*instants = instants_of(lsecond(any->args));
-	list_sort(*instants, compare_instants);
-	return *instants != NIL;
+	return any->useOr && sf_match_call(pass, linitial(any->args), &comparison->call) &&
+		strategy_of(&comparison->call, any->opno, any->inputcollid) == BTEqualStrategyNumber;
 }
 
 bool
@@ -363,13 +355,6 @@ is_at_instant(const SfCall *call, Const *id, Const *constant)
 		sf_layout_instant(&call->layout, number) == instant;
 }
 
-static bool
-is_constant(Node *node, Oid type)
-{
-	return IsA(node, Const) && !((Const *) node)->constisnull &&
-		((Const *) node)->consttype == type;
-}
-
 bool
 sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy)
 {
@@ -382,8 +367,9 @@ sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy)
 	instant = linitial(row->rargs);
 	id = lsecond(row->rargs);
 	*strategy = get_op_opfamily_strategy(lsecond_oid(row->opnos), family_of(call->id_type));
-	return *strategy != 0 && is_constant(instant, TIMESTAMPTZOID) &&
-		is_constant(id, call->id_type) && strategy_of(linitial_oid(row->opnos)) != 0 &&
+	return *strategy != 0 && sf_is_constant(instant) && exprType(instant) == TIMESTAMPTZOID &&
+		sf_is_constant(id) && exprType(id) == call->id_type &&
+		strategy_of(call, linitial_oid(row->opnos), linitial_oid(row->inputcollids)) != 0 &&
 		is_at_instant(call, (Const *) id, (Const *) instant);
 }
 

@@ -44,6 +44,9 @@ extern Node *sf_unrounded(Node *node, SfBucket *bucket);
  */
 extern bool sf_bucket_begins(const SfBucket *bucket, TimestampTz instant, int64 *width);
 
+/* Whether an expression is a constant that is not null. */
+extern bool sf_is_constant(Node *node);
+
 /*
  * call.c
  */
@@ -159,9 +162,6 @@ extern bool sf_match_call(SfPass *pass, Node *node, SfCall *call);
 extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison,
 								Node **other);
 
-/* Which comparison of texts an operator is; 0 if none that can be replaced with this collation. */
-extern StrategyNumber sf_text_strategy(Oid operator, Oid collation);
-
 /*
  * Whether a comparison of the ID with another expression is worth replacing, for the strategy of
  * the comparison.
@@ -172,11 +172,16 @@ extern bool sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, 
 extern bool sf_set_instant(SfComparison *comparison, Node *instant);
 
 /*
- * Whether x = ANY(array) compares the time of an ID with constants.  If so, *comparison is
- * filled for =, except for its instant, and *instants has the constants in ascending order.
+ * Whether x = ANY(array), which the pass rewrites, compares the time or text of an ID by =.  If so,
+ * *comparison is filled, except for its instant.
  */
-extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison,
-						 List **instants);
+extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison);
+
+/*
+ * The elements of an array of timestamptz, in ascending order, if they are constants, and none is
+ * null; otherwise NIL.
+ */
+extern List *sf_instants_of(Node *array);
 
 /* Whether a list of instants becomes one range for each; otherwise, one range for all. */
 extern bool sf_are_few(SfPass *pass, const List *instants);
@@ -212,12 +217,13 @@ extern void sf_replace_in_joins(SfPass *pass, Node *join);
  */
 
 /*
- * The replacements of conditions on an ID in base 32; NULL if there is none (text.c).  The
- * first is that of a comparison with a text, in a collation.
+ * The replacements of comparisons of an ID in base 32 with a text, in a collation, and with the
+ * elements of an array; NULL if there is none (text.c).
  */
 extern Expr *sf_replace_text(SfPass *pass, const SfComparison *comparison, Node *text,
 							 Oid collation);
-extern Expr *sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any);
+extern Expr *sf_replace_text_any(SfPass *pass, const SfComparison *comparison,
+								 ScalarArrayOpExpr *any);
 
 /* Replace the time of an ID by the ID in the sort keys of the pass's query (sort.c). */
 extern void sf_rewrite_sort(SfPass *pass);

@@ -214,7 +214,12 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	bool		are_exact = true;
 	ListCell   *cell;
 
-	if (!sf_match_any(pass, any, &comparison, &instants))
+	if (!sf_match_any(pass, any, &comparison))
+		return NULL;
+	if (comparison.call.is_text)
+		return sf_replace_text_any(pass, &comparison, any);
+	instants = sf_instants_of(lsecond(any->args));
+	if (instants == NIL)
 		return NULL;
 	if (!sf_are_few(pass, instants))
 		return with_condition(pass, range_of(pass, &comparison, instants), false, (Node *) any);
@@ -327,8 +332,6 @@ replace(Node *node, void *context)
 			break;
 		case T_ScalarArrayOpExpr:
 			replaced = replace_any(pass, (ScalarArrayOpExpr *) node);
-			if (replaced == NULL)
-				replaced = sf_replace_text_any(pass, (ScalarArrayOpExpr *) node);
 			break;
 		case T_NullTest:
 			replaced = replace_null_test(pass, (NullTest *) node);

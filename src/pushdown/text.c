@@ -117,18 +117,15 @@ sf_replace_text(SfPass *pass, const SfComparison *comparison, Node *text, Oid co
 }
 
 Expr *
-sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
+sf_replace_text_any(SfPass *pass, const SfComparison *comparison, ScalarArrayOpExpr *any)
 {
-	SfComparison comparison = {.strategy = BTEqualStrategyNumber};
 	ScalarArrayOpExpr *result;
 	ArrayCoerceExpr *ids;
 	CaseTestExpr *element;
 	Node	   *array = lsecond(any->args);
 
-	if (!any->useOr || pass->in_expression || exprType(array) != TEXTARRAYOID ||
-		sf_text_strategy(any->opno, any->inputcollid) != BTEqualStrategyNumber ||
-		!sf_match_call(pass, linitial(any->args), &comparison.call) ||
-		!sf_is_worth_replacing(pass, &comparison, array))
+	if (pass->in_expression || exprType(array) != TEXTARRAYOID ||
+		!sf_is_worth_replacing(pass, comparison, array))
 		return NULL;
 
 	/* a cast of the array, whose elements are cast by the function */
@@ -138,7 +135,7 @@ sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
 	element->collation = any->inputcollid;
 	ids = makeNode(ArrayCoerceExpr);
 	ids->arg = copyObject((Expr *) array);
-	ids->elemexpr = id_of_text(pass, &comparison.call, (Expr *) element, any->inputcollid);
+	ids->elemexpr = id_of_text(pass, &comparison->call, (Expr *) element, any->inputcollid);
 	ids->resulttype = INT8ARRAYOID;
 	ids->resulttypmod = -1;
 	ids->coerceformat = COERCE_EXPLICIT_CAST;
@@ -150,7 +147,7 @@ sf_replace_text_any(SfPass *pass, ScalarArrayOpExpr *any)
 	result->opno = lookup_type_cache(INT8OID, TYPECACHE_EQ_OPR)->eq_opr;
 	set_sa_opfuncid(result);
 	result->useOr = true;
-	result->args = list_make2(copyObject(comparison.call.id), IsA(array, Const) ?
+	result->args = list_make2(copyObject(comparison->call.id), IsA(array, Const) ?
 							  eval_const_expressions(NULL, (Node *) ids) : (Node *) ids);
 	result->location = any->location;
 	return (Expr *) result;
