@@ -271,7 +271,6 @@ read_lease(const PGresult *row, const SfClaim *claim, bool renewal, SfAnswer *an
 		answer->state = SF_LEASE_HELD;
 		answer->skew_known = true;
 		answer->error[0] = '\0';
-		memset(&answer->lease, 0, sizeof(answer->lease));
 		answer->lease.machine_id = (uint32) machine_id;
 		answer->lease.from = from + SF_UNIX_EPOCH;
 		answer->lease.until = until + SF_UNIX_EPOCH;

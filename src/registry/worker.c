@@ -177,7 +177,7 @@ plan_retry(SfShared *shared, const SfAnswer *answer)
 }
 
 static void
-log_not_granted(const SfLease *lease, const SfAnswer *answer)
+log_not_granted(const SfAnswer *answer)
 {
 	ereport(LOG,
 			answer->state == SF_LEASE_REFUSED ?
@@ -186,10 +186,10 @@ log_not_granted(const SfLease *lease, const SfAnswer *answer)
 			answer->state == SF_LEASE_REFUSED ?
 			errdetail("The reason is: %s", answer->error) :
 			errdetail("The error was: %s", answer->error),
-			lease->number == 0 ?
+			answer->lease.number == 0 ?
 			errhint("No ID is issued until the registry grants a lease.  This server keeps asking.") :
 			errhint("IDs are issued until their times reach %s.  This server keeps asking.",
-					timestamptz_to_str(lease->until)));
+					timestamptz_to_str(answer->lease.until)));
 }
 
 /*
@@ -245,7 +245,7 @@ apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 		return;
 	}
 	if (before != answer->state)
-		log_not_granted(held, answer);
+		log_not_granted(answer);
 	plan_retry(shared, answer);
 }
 
