@@ -120,13 +120,11 @@ set_bucket_of_zone(SfBucket *bucket, int64 width, bool utc)
 Node *
 sf_unrounded(Node *node, SfBucket *bucket)
 {
+	static const SfBucket none = {.width = 1,.is_monotonic = true};
 	FuncExpr   *function = (FuncExpr *) node;
 	int			argument = 1;
 
-	bucket->function = NULL;
-	bucket->width = 1;
-	bucket->slack = 0;
-	bucket->is_monotonic = true;
+	*bucket = none;
 	if (!IsA(node, FuncExpr))
 		return node;
 	switch (function->funcid)

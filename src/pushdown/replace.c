@@ -112,14 +112,19 @@ instant_of(SfPass *pass, const SfComparison *comparison, int64 us)
 }
 
 /*
- * The comparison of the ID with the bound of an instant that is later by us, from below or from
- * above; NULL as above.
+ * The comparison of the ID with the bound of a comparison from below, or from above (bucket.c);
+ * NULL as above.
  */
 static Expr *
-compare_with_bound(SfPass *pass, const SfComparison *comparison, bool above, int64 us)
+bound_of(SfPass *pass, const SfComparison *comparison, bool above)
 {
 	StrategyNumber strategy = above ? BTLessStrategyNumber : BTGreaterEqualStrategyNumber;
-	Node	   *instant = instant_of(pass, comparison, us);
+	int64		slack = comparison->call.bucket.slack;
+	bool		after = above ? comparison->strategy != BTLessStrategyNumber :
+	comparison->strategy == BTGreaterStrategyNumber;
+	int64		exact = after ? comparison->width : 0;
+	int64		rough = above ? comparison->width + slack : -slack;
+	Node	   *instant = instant_of(pass, comparison, comparison->is_exact ? exact : rough);
 	Expr	   *bound;
 
 	if (instant && IsA(instant, Const))
@@ -127,21 +132,6 @@ compare_with_bound(SfPass *pass, const SfComparison *comparison, bool above, int
 									 DatumGetTimestampTz(((Const *) instant)->constvalue));
 	bound = instant ? bound_call(pass, comparison, instant) : NULL;
 	return bound ? sf_compare_id(&comparison->call, strategy, bound) : NULL;
-}
-
-/* The bound of a comparison from below, or from above (bucket.c); NULL as above. */
-static Expr *
-bound_of(SfPass *pass, const SfComparison *comparison, bool above)
-{
-	int64		slack = comparison->call.bucket.slack;
-	bool		after;
-
-	if (!comparison->is_exact)
-		return compare_with_bound(pass, comparison, above,
-								  above ? comparison->width + slack : -slack);
-	after = above ? comparison->strategy != BTLessStrategyNumber :
-		comparison->strategy == BTGreaterStrategyNumber;
-	return compare_with_bound(pass, comparison, above, after ? comparison->width : 0);
 }
 
 /* The bounds of a comparison; NIL if a function for them is missing. */

@@ -65,7 +65,7 @@
 #define COMMIT(answer) \
 	"CALL snowflake_registry.commit(" answer ", NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
 
-/* Both end with the same parameters, see ask_for_lease. */
+/* Both end with the same parameters, see sf_registry_ask. */
 #define LEASE_PARAMETERS \
 	"$5::integer OPERATOR(pg_catalog.*) interval '1 second', " INSTANT("$6") ", $7, $8::bigint)"
 
@@ -289,51 +289,30 @@ sf_registry_identity(SfConnection *connection, int64 *identity)
 }
 
 /*
- * Claim or renew a lease, with the three parameters that only this query has.
- *
  * The registry compares the time that it receives with its own clock, so the time is read
  * after the connection has been opened.
  */
-static void
-ask_for_lease(SfConnection *connection, const char *query, const char *const *own,
-			  const SfClaim *claim, bool renewal)
+void
+sf_registry_ask(SfConnection *connection, const SfClaim *claim, bool renewal)
 {
-	Parameter	texts[4];
+	const SfLease *held = &claim->held;
+	bool		any = claim->wanted == SF_MACHINE_ID_UNSET;
+	Parameter	texts[7];
 	const char *parameters[] = {
-		put_uuid(texts[0], claim->token), own[0], own[1], own[2],
-		put_number(texts[1], claim->seconds), put_instant(texts[2], GetCurrentTimestamp()),
-		claim->holder, put_number(texts[3], claim->held.number),
+		put_uuid(texts[0], claim->token),
+		renewal ? put_number(texts[1], held->machine_id) : claim->layout,
+		renewal ? put_instant(texts[2], held->from) : put_number(texts[2], claim->machine_bits),
+		renewal ? put_instant(texts[3], held->until) :
+		any ? NULL : put_number(texts[3], claim->wanted),
+		put_number(texts[4], claim->seconds), put_instant(texts[5], GetCurrentTimestamp()),
+		claim->holder, put_number(texts[6], held->number),
 	};
-	PGresult   *row = run_query(connection, query, lengthof(parameters), parameters,
-								LEASE_COLUMNS);
+	PGresult   *row = run_query(connection, renewal ? RENEW : CLAIM, lengthof(parameters),
+								parameters, LEASE_COLUMNS);
 
 	if (row)
 		read_lease(row, claim, renewal, connection->answer);
 	PQclear(row);
-}
-
-void
-sf_registry_claim(SfConnection *connection, const SfClaim *claim)
-{
-	Parameter	texts[2];
-	const char *own[] = {
-		claim->layout, put_number(texts[0], claim->machine_bits),
-		claim->wanted == SF_MACHINE_ID_UNSET ? NULL : put_number(texts[1], claim->wanted),
-	};
-
-	ask_for_lease(connection, CLAIM, own, claim, false);
-}
-
-void
-sf_registry_renew(SfConnection *connection, const SfClaim *claim)
-{
-	Parameter	texts[3];
-	const char *own[] = {
-		put_number(texts[0], claim->held.machine_id), put_instant(texts[1], claim->held.from),
-		put_instant(texts[2], claim->held.until),
-	};
-
-	ask_for_lease(connection, RENEW, own, claim, true);
 }
 
 bool

@@ -33,11 +33,8 @@ typedef struct SfClaim
  */
 extern bool sf_registry_identity(SfConnection *connection, int64 *identity);
 
-/* Claim a lease. */
-extern void sf_registry_claim(SfConnection *connection, const SfClaim *claim);
-
-/* Renew the lease that is held. */
-extern void sf_registry_renew(SfConnection *connection, const SfClaim *claim);
+/* Claim a lease, or renew the one that is held. */
+extern void sf_registry_ask(SfConnection *connection, const SfClaim *claim, bool renewal);
 
 /*
  * Release the lease with a number, which is held under a token.  The times of all issued IDs are

@@ -342,10 +342,10 @@ ask_registry(const SfClaim *claim, SfAnswer *answer)
 	if (is_own_registry(&connection, answer))
 	{
 		if (claim->held.number != 0)
-			sf_registry_renew(&connection, claim);
+			sf_registry_ask(&connection, claim, true);
 		if ((claim->held.number == 0 || answer->state == SF_LEASE_REFUSED) &&
 			!ShutdownRequestPending)
-			sf_registry_claim(&connection, claim);
+			sf_registry_ask(&connection, claim, false);
 	}
 	sf_disconnect(&connection);
 }
