@@ -501,9 +501,9 @@ least_first(Oid database)
 }
 
 /*
- * Take the lock, and compute the horizon of a database, or of all for InvalidOid, by the steps R1 to
- * R4 with a candidate that is not above the limit.  Without publishing the candidate, no row is
- * refused on account of the result.
+ * Take the lock, and compute the horizon of a database, or of all for InvalidOid, by the steps R1
+ * to R4 with a candidate that is not above the limit.  If the candidate is not published, no row
+ * is refused on account of the result.
  */
 static int64
 lock_and_compute(SfGenerator *generator, Oid database, int64 limit, bool publish)
