@@ -58,11 +58,11 @@ snowflake_accept_layout(PG_FUNCTION_ARGS)
 Datum
 snowflake_check_layout(PG_FUNCTION_ARGS)
 {
-	const SfLayout *layout = sf_layout_in_force();
-	SfOpening	status = sf_check_layout(layout);
+	SfGenerator *generator = &sf_shared_required()->generators[SF_GENERATOR_BIGINT];
+	SfOpening	status = sf_check_layout(generator);
 
 	if (status != SF_OPENING_DONE)
-		sf_report_not_opened(SF_GENERATOR_BIGINT, layout, status);
+		sf_report_not_opened(generator, status);
 	PG_RETURN_VOID();
 }
 
@@ -182,9 +182,9 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 					errdetail("All new IDs have later times anyway."));
 			break;
 		case SF_FLOOR_MOVED_BACK:
-			sf_report_not_opened(kind, &generator->layout, SF_OPENING_MOVED_BACK);
+			sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
 		case SF_FLOOR_OTHER_LAYOUT:
-			sf_report_not_opened(kind, &generator->layout, SF_OPENING_OTHER_LAYOUT);
+			sf_report_not_opened(generator, SF_OPENING_OTHER_LAYOUT);
 	}
 }
 
@@ -234,9 +234,9 @@ report_not_moved_back(SfGenerator *generator, SfBackChange why, TimestampTz inst
 							  timestamptz_to_str(sf_generator_time(generator, lease_start))));
 			break;
 		case SF_BACK_LOST:
-			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_LOST);
+			sf_report_not_opened(generator, SF_OPENING_LOST);
 		case SF_BACK_MOVED_BEFORE:
-			sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_MOVED_BACK);
+			sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
 	}
 }
 

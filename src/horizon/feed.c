@@ -95,12 +95,6 @@ snowflake_propose_horizon(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(sf_horizon_propose(generator));
 }
 
-static void
-report_moved_back(const SfGenerator *generator)
-{
-	sf_report_not_opened(SF_GENERATOR_BIGINT, &generator->layout, SF_OPENING_MOVED_BACK);
-}
-
 /*
  * Raise the generator to the tick after that of a proposal that it has not reached.  It is not
  * raised again if it has no lease, without which no horizon is above its reservation.
@@ -120,7 +114,7 @@ reach(SfGenerator *generator, int64 proposal)
 								 &layout_recorded);
 	sf_generator_unlock(generator);
 	if (change == SF_FLOOR_MOVED_BACK)
-		report_moved_back(generator);
+		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
 	if (change == SF_FLOOR_RAISED)
 		ereport(LOG,
 				errmsg("the generator of Snowflake IDs was raised to the horizon of other servers"),
@@ -158,7 +152,7 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
 		sf_generator_unlock(generator);
 	}
 	if (!written)
-		report_moved_back(generator);
+		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
 	PG_RETURN_INT64(promise);
 }
 

@@ -56,7 +56,7 @@
 static bool
 record_layout(SfGenerator *generator, bool *recorded)
 {
-	SfOpening	status = sf_check_layout(&generator->layout);
+	SfOpening	status = sf_check_layout(generator);
 
 	*recorded = status == SF_OPENING_LOST || status == SF_OPENING_INVALID;
 	if (*recorded)
@@ -129,7 +129,7 @@ bool
 sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
 {
 	*recorded = sf_durable_layout_read(before) == SF_OPENING_DONE;
-	if (sf_check_layout(&generator->layout) == SF_OPENING_DONE)
+	if (sf_check_layout(generator) == SF_OPENING_DONE)
 		return false;
 	sf_durable_layout_write(&generator->layout);
 	return true;

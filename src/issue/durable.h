@@ -90,7 +90,6 @@ extern void sf_durable_begin(SfGeneratorKind kind, int line, SfInstant end);
 typedef enum SfOpening
 {
 	SF_OPENING_DONE,			/* now or before */
-	SF_OPENING_BUSY,			/* another process holds the lock */
 	SF_OPENING_LOST,			/* the durable state or the layout was never
 								 * written, or is lost */
 	SF_OPENING_INVALID,			/* the recorded numbers are not those of a

@@ -4,21 +4,18 @@
  */
 #include "postgres.h"
 
-#include "compat.h"
 #include "issue/error.h"
-#include "issue/durable.h"
-#include "issue/shared.h"
 
 /*
  * Without slots, PostgreSQL does not load the progress of origins.  It is there again when there
  * are slots.
  */
 static void
-report_no_slots(SfGeneratorKind kind)
+report_no_slots(const SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			errmsg("could not read the durable state of %s IDs", sf_generator_kind_name(kind)),
+			errmsg("could not read the durable state of %s IDs", sf_generator_name(generator)),
 			errdetail("It is kept as the progress of replication origins, which is not loaded, because \"%s\" is 0.",
 					  SF_MAX_ORIGINS_NAME),
 			errhint("Set \"%s\" to at least %d, and restart the server.",
@@ -38,14 +35,14 @@ sf_back_function(SfGeneratorKind kind)
 }
 
 static void
-report_lost(SfGeneratorKind kind)
+report_lost(const SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the durable state of %s IDs is missing", sf_generator_kind_name(kind)),
+			errmsg("the durable state of %s IDs is missing", sf_generator_name(generator)),
 			errdetail("The server cannot determine which IDs it has issued.  pg_upgrade and pg_dumpall do not preserve this state."),
 			errhint("Use %s() with a time after the newest existing ID, or with now() if the clock is after that ID.  With an earlier time, IDs are issued twice.",
-					sf_floor_function(kind)));
+					sf_floor_function(generator->kind)));
 }
 
 static void
@@ -59,17 +56,17 @@ report_invalid(void)
 }
 
 static void
-report_moved_back(SfGeneratorKind kind)
+report_moved_back(const SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the generator of %s IDs was moved back", sf_generator_kind_name(kind)),
+			errmsg("the generator of %s IDs was moved back", sf_generator_name(generator)),
 			errdetail("It issues no IDs until the server is restarted."),
 			errhint("Restart the server."));
 }
 
 static void
-report_other_layout(const SfLayout *layout)
+report_other_layout(const SfGenerator *generator)
 {
 	SfLayout	recorded;
 	char		recorded_text[SF_LAYOUT_TEXT_SIZE] = "";
@@ -77,7 +74,7 @@ report_other_layout(const SfLayout *layout)
 
 	if (sf_durable_layout_read(&recorded) == SF_OPENING_DONE)
 		sf_layout_format(&recorded, recorded_text);
-	sf_layout_format(layout, text);
+	sf_layout_format(&generator->layout, text);
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("\"snowflake.layout\" does not match the layout of this cluster"),
@@ -87,26 +84,25 @@ report_other_layout(const SfLayout *layout)
 }
 
 void
-sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout, SfOpening reason)
+sf_report_not_opened(const SfGenerator *generator, SfOpening reason)
 {
 	if (sf_max_origins() == 0)
-		report_no_slots(kind);
+		report_no_slots(generator);
 	switch (reason)
 	{
 		case SF_OPENING_LOST:
-			report_lost(kind);
+			report_lost(generator);
 			break;
 		case SF_OPENING_INVALID:
 			report_invalid();
 			break;
 		case SF_OPENING_OTHER_LAYOUT:
-			report_other_layout(layout);
+			report_other_layout(generator);
 			break;
 		case SF_OPENING_MOVED_BACK:
-			report_moved_back(kind);
+			report_moved_back(generator);
 			break;
 		case SF_OPENING_DONE:
-		case SF_OPENING_BUSY:
 			break;
 	}
 	elog(ERROR, "unexpected result of opening a generator: %d", (int) reason);

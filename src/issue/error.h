@@ -6,15 +6,13 @@
 #define SF_ERROR_H
 
 #include "compat.h"
-#include "issue/reservation.h"
+#include "issue/durable.h"
 
 /*
- * Raise object_not_in_prerequisite_state, with the reason for which the generator of a kind, with a
- * layout, could not be opened; or configuration_limit_exceeded, if its durable state cannot be
- * read.
+ * Raise object_not_in_prerequisite_state, with the reason for which a generator is not open; or
+ * configuration_limit_exceeded, if its durable state cannot be read.
  */
-pg_noreturn extern void sf_report_not_opened(SfGeneratorKind kind, const SfLayout *layout,
-											 SfOpening reason);
+pg_noreturn extern void sf_report_not_opened(const SfGenerator *generator, SfOpening reason);
 
 /* The names of the functions that set the floor and move the generator back, for hints. */
 extern const char *sf_floor_function(SfGeneratorKind kind);

@@ -35,7 +35,6 @@
 
 #include "core/demand.h"
 #include "core/hot.h"
-#include "issue/error.h"
 #include "issue/generator.h"
 #include "issue/wait.h"
 #include "settings.h"
@@ -247,12 +246,8 @@ wait_or_switch(SfShared *shared, SfGenerator *generator, SfWait *wait, const Sta
 static void
 open_or_wait(SfGenerator *generator, SfWait *wait)
 {
-	SfOpening	result = sf_generator_open(generator);
-
-	if (result == SF_OPENING_BUSY)
+	if (!sf_generator_open(generator))
 		sf_wait_for_writer(generator, wait);
-	else if (result != SF_OPENING_DONE)
-		sf_report_not_opened(generator->kind, &generator->layout, result);
 }
 
 /*

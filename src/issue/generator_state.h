@@ -366,15 +366,9 @@ sf_counter_raise(SfCounters *counters, SfCounter counter, uint64 value)
 
 /* The name of a generator's IDs in messages. */
 static inline const char *
-sf_generator_kind_name(SfGeneratorKind kind)
-{
-	return kind == SF_GENERATOR_SNO ? "sno" : "Snowflake";
-}
-
-static inline const char *
 sf_generator_name(const SfGenerator *generator)
 {
-	return sf_generator_kind_name(generator->kind);
+	return generator->kind == SF_GENERATOR_SNO ? "sno" : "Snowflake";
 }
 
 #endif							/* SF_GENERATOR_STATE_H */

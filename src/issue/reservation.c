@@ -36,6 +36,7 @@
 #include "utils/timestamp.h"
 
 #include "issue/durable.h"
+#include "issue/error.h"
 #include "horizon/horizon.h"
 #include "registry/postmaster_memory.h"
 #include "issue/reservation.h"
@@ -209,6 +210,17 @@ write_opening(SfGenerator *generator, int line, uint64 position)
 	return sf_durable_raise_end(generator, line, end);
 }
 
+SfOpening
+sf_check_layout(const SfGenerator *generator)
+{
+	SfLayout	recorded;
+	SfOpening	result = sf_durable_layout_read(&recorded);
+
+	if (result == SF_OPENING_DONE && !sf_layout_equal(&recorded, &generator->layout))
+		return SF_OPENING_OTHER_LAYOUT;
+	return result;
+}
+
 /*
  * The lock is held.  Afterwards no cursor is below the durable end or the lease, and nothing above
  * it is reserved.  The durable ends are written first: if that fails, the generator is as before.
@@ -219,8 +231,15 @@ open_locked(SfGenerator *generator)
 	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
 	uint64		positions[SF_LINES] = {0};
 	XLogRecPtr	written = InvalidXLogRecPtr;
+	SfOpening	layout = SF_OPENING_DONE;
 	int			line = 0;
 
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		return SF_OPENING_MOVED_BACK;
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		layout = sf_check_layout(generator);
+	if (layout != SF_OPENING_DONE)
+		return layout;
 	for (int i = 0; i < sf_generator_lines(generator); i++)
 	{
 		positions[i] = sf_opening_position(generator, i);
@@ -268,30 +287,7 @@ log_opened(SfGenerator *generator, uint32 machine_id)
 			errhidestmt(true), errhidecontext(true));
 }
 
-SfOpening
-sf_check_layout(const SfLayout *layout)
-{
-	SfLayout	recorded;
-	SfOpening	result = sf_durable_layout_read(&recorded);
-
-	if (result == SF_OPENING_DONE && !sf_layout_equal(&recorded, layout))
-		return SF_OPENING_OTHER_LAYOUT;
-	return result;
-}
-
-static SfOpening
-check_and_open(SfGenerator *generator)
-{
-	SfOpening	result = SF_OPENING_DONE;
-
-	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		return SF_OPENING_MOVED_BACK;
-	if (generator->kind == SF_GENERATOR_BIGINT)
-		result = sf_check_layout(&generator->layout);
-	return result == SF_OPENING_DONE ? open_locked(generator) : result;
-}
-
-SfOpening
+bool
 sf_generator_open(SfGenerator *generator)
 {
 	uint32		machine_id = pg_atomic_read_u32(&generator->machine_id);
@@ -299,12 +295,14 @@ sf_generator_open(SfGenerator *generator)
 	SfOpening	result = SF_OPENING_DONE;
 
 	if (!sf_lock_try(&generator->lock))
-		return SF_OPENING_BUSY;
+		return false;
 	wanted = !sf_generator_is_open(generator);
 	if (wanted)
-		result = check_and_open(generator);
+		result = open_locked(generator);
 	sf_generator_unlock(generator);
-	if (wanted && result == SF_OPENING_DONE)
+	if (result != SF_OPENING_DONE)
+		sf_report_not_opened(generator, result);
+	if (wanted)
 		log_opened(generator, machine_id);
-	return result;
+	return true;
 }

@@ -9,12 +9,13 @@
 
 /*
  * Open the generator, if that has not been done in this run of the server: from now on the cursor
- * is at or above everything that was ever issued.  Raises the errors of sf_durable_raise.
+ * is at or above everything that was ever issued.  Returns false if another process holds the lock.
+ * Raises the errors of sf_report_not_opened and of sf_durable_raise.
  */
-extern SfOpening sf_generator_open(SfGenerator *generator);
+extern bool sf_generator_open(SfGenerator *generator);
 
-/* Whether a layout is the recorded one; if it is, SF_OPENING_DONE. */
-extern SfOpening sf_check_layout(const SfLayout *layout);
+/* Whether the layout of the generator is the recorded one; if it is, SF_OPENING_DONE. */
+extern SfOpening sf_check_layout(const SfGenerator *generator);
 
 /*
  * Extend the reservation of a line, because a batch was refused, and return when the extension is

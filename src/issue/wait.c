@@ -311,7 +311,7 @@ void
 sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		sf_report_not_opened(generator->kind, &generator->layout, SF_OPENING_MOVED_BACK);
+		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
 	begin_and_count(generator, wait);
 	if (!sf_lease_hurry(&shared->lease) || left(wait) <= 0)
 		sf_lease_report_none(&shared->lease, sf_generator_name(generator));
