@@ -160,32 +160,26 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 {
 	SfGenerator *generator = &sf_shared_required()->generators[kind];
 	TimestampTz instant = instant_argument(fcinfo, generator);
+	bool		raised;
 	bool		layout_recorded;
-	SfFloorChange change;
+	SfOpening	status;
 
 	sf_wait_and_lock(generator);
-	change = sf_change_floor(generator, instant, &layout_recorded);
+	status = sf_change_floor(generator, instant, &raised, &layout_recorded);
 	sf_generator_unlock(generator);
 	if (layout_recorded)
 		ereport(NOTICE,
 				errmsg("the layout \"%s\" was recorded for Snowflake IDs", generator->layout_text));
-	switch (change)
-	{
-		case SF_FLOOR_RAISED:
-			ereport(LOG,
-					errmsg("the floor of %s IDs was set to %s",
-						   sf_generator_name(generator), timestamptz_to_str(instant)));
-			break;
-		case SF_FLOOR_KEPT:
-			ereport(NOTICE,
-					errmsg("the floor of %s IDs was not changed", sf_generator_name(generator)),
-					errdetail("All new IDs have later times anyway."));
-			break;
-		case SF_FLOOR_MOVED_BACK:
-			sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
-		case SF_FLOOR_OTHER_LAYOUT:
-			sf_report_not_opened(generator, SF_OPENING_OTHER_LAYOUT);
-	}
+	if (status != SF_OPENING_DONE)
+		sf_report_not_opened(generator, status);
+	if (raised)
+		ereport(LOG,
+				errmsg("the floor of %s IDs was set to %s",
+					   sf_generator_name(generator), timestamptz_to_str(instant)));
+	else
+		ereport(NOTICE,
+				errmsg("the floor of %s IDs was not changed", sf_generator_name(generator)),
+				errdetail("All new IDs have later times anyway."));
 }
 
 /*

@@ -103,19 +103,20 @@ static void
 reach(SfGenerator *generator, int64 proposal)
 {
 	uint64		tick = sf_layout_decompose(&generator->layout, proposal).tick + 1;
+	bool		raised = false;
 	bool		layout_recorded;
-	SfFloorChange change = SF_FLOOR_KEPT;
+	SfOpening	status = SF_OPENING_DONE;
 
 	if (sf_horizon_reaches(generator, proposal))
 		return;
 	sf_wait_and_lock(generator);
 	if (sf_generator_position(generator) < sf_position(&generator->layout, tick, 0))
-		change = sf_change_floor(generator, sf_layout_tick_start(&generator->layout, tick),
-								 &layout_recorded);
+		status = sf_change_floor(generator, sf_layout_tick_start(&generator->layout, tick),
+								 &raised, &layout_recorded);
 	sf_generator_unlock(generator);
-	if (change == SF_FLOOR_MOVED_BACK)
-		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
-	if (change == SF_FLOOR_RAISED)
+	if (status != SF_OPENING_DONE)
+		sf_report_not_opened(generator, status);
+	if (raised)
 		ereport(LOG,
 				errmsg("the generator of Snowflake IDs was raised to the horizon of other servers"),
 				errdetail("The horizon is %lld.", (long long) proposal));

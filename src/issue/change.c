@@ -106,22 +106,24 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 	return raised;
 }
 
-SfFloorChange
-sf_change_floor(SfGenerator *generator, SfInstant instant, bool *layout_recorded)
+SfOpening
+sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *layout_recorded)
 {
 	uint64		tick_start = sf_position_at(&generator->layout, instant);
 	uint64		position = Max(tick_start, 1);
 
+	*raised = false;
 	*layout_recorded = false;
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		return SF_FLOOR_MOVED_BACK;
+		return SF_OPENING_MOVED_BACK;
 	if (generator->kind == SF_GENERATOR_BIGINT && !record_layout(generator, layout_recorded))
-		return SF_FLOOR_OTHER_LAYOUT;
-	if (!raise_lines(generator, instant, position))
-		return SF_FLOOR_KEPT;
+		return SF_OPENING_OTHER_LAYOUT;
+	*raised = raise_lines(generator, instant, position);
+	if (!*raised)
+		return SF_OPENING_DONE;
 	pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, position));
 	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
-	return SF_FLOOR_RAISED;
+	return SF_OPENING_DONE;
 }
 
 /* A generator that is open has the recorded layout, so nothing is issued meanwhile. */

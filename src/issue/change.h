@@ -8,22 +8,15 @@
 #include "issue/generator_state.h"
 #include "issue/reservation.h"
 
-typedef enum SfFloorChange
-{
-	SF_FLOOR_RAISED,
-	SF_FLOOR_KEPT,				/* the generator is past the instant */
-	SF_FLOOR_MOVED_BACK,		/* it was moved back, and issues nothing */
-	SF_FLOOR_OTHER_LAYOUT,		/* another layout is recorded */
-} SfFloorChange;
-
 /*
  * Raise each line to the first tick that does not begin before an instant.  A durable end that was
  * lost is written, and a layout that was lost is recorded, see *layout_recorded.  No ID that is
- * issued afterwards has a time before the instant.  The lock is held.  Raises the errors of
- * sf_durable_raise.
+ * issued afterwards has a time before the instant.  *raised is false if that was so before.
+ * Returns SF_OPENING_DONE, SF_OPENING_MOVED_BACK or SF_OPENING_OTHER_LAYOUT.  The lock is held.
+ * Raises the errors of sf_durable_raise.
  */
-extern SfFloorChange sf_change_floor(SfGenerator *generator, SfInstant instant,
-									 bool *layout_recorded);
+extern SfOpening sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised,
+								 bool *layout_recorded);
 
 typedef enum SfBackChange
 {
