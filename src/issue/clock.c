@@ -110,7 +110,7 @@ note_reading(SfGenerator *generator, TimestampTz now)
 		return;
 	step = (TimestampTz) latest - now;
 	sf_counter_add(&generator->stats, SF_COUNTER_CLOCK_REGRESSIONS, 1);
-	sf_counter_raise(&generator->stats, SF_COUNTER_MAX_REGRESSION, (uint64) step);
+	sf_raise(&generator->stats.numbers[SF_COUNTER_MAX_REGRESSION], (uint64) step);
 	if (sf_log_allowed(&generator->regression_logged))
 		report_regression(generator, step);
 }

@@ -102,28 +102,18 @@ write_record(SfDurable number, uint64 value, bool lower)
 }
 
 /* Sessions that create the extension can raise a number at the same time. */
-static void
-write_copy(SfDurable number, uint64 value, bool lower)
-{
-	uint64		before = pg_atomic_read_u64(copy_of(number));
-
-	while ((lower || before < value) &&
-		   !pg_atomic_compare_exchange_u64(copy_of(number), &before, value))
-		;
-}
-
 void
 sf_durable_raise(SfDurable number, uint64 value)
 {
 	XLogFlush(write_record(number, value, false));
-	write_copy(number, value, false);
+	sf_raise(copy_of(number), value);
 }
 
 void
 sf_durable_set(SfDurable number, uint64 value)
 {
 	XLogFlush(write_record(number, value, true));
-	write_copy(number, value, true);
+	pg_atomic_write_u64(copy_of(number), value);
 }
 
 void
@@ -196,7 +186,7 @@ sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end)
 
 	Assert(sf_lock_is_mine(&generator->lock));
 	lsn = write_record(number, to_number(end), false);
-	write_copy(number, to_number(end), false);
+	sf_raise(copy_of(number), to_number(end));
 	return lsn;
 }
 

@@ -86,12 +86,8 @@ sf_generator_end(SfGenerator *generator)
 void
 sf_generator_raise_cursor(SfGenerator *generator, int line, uint64 position)
 {
-	uint64		cursor = pg_atomic_read_u64(&generator->cursor[line]);
-
 	Assert(sf_lock_is_mine(&generator->lock));
-	while (cursor < position &&
-		   !pg_atomic_compare_exchange_u64(&generator->cursor[line], &cursor, position))
-		;
+	sf_raise(&generator->cursor[line], position);
 }
 
 void

@@ -353,14 +353,13 @@ sf_counter_add(SfCounters *counters, SfCounter counter, int64 amount)
 	(void) pg_atomic_fetch_add_u64(&counters->numbers[counter], amount);
 }
 
-/* Set a number to a value if the value is greater. */
+/* Set a number, which other processes may be raising, to a value if the value is greater. */
 static inline void
-sf_counter_raise(SfCounters *counters, SfCounter counter, uint64 value)
+sf_raise(pg_atomic_uint64 *number, uint64 value)
 {
-	uint64		before = pg_atomic_read_u64(&counters->numbers[counter]);
+	uint64		before = pg_atomic_read_u64(number);
 
-	while (value > before &&
-		   !pg_atomic_compare_exchange_u64(&counters->numbers[counter], &before, value))
+	while (before < value && !pg_atomic_compare_exchange_u64(number, &before, value))
 		;
 }
 
