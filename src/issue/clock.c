@@ -44,26 +44,12 @@
 /* The least increase of the latest reading that is written to shared memory. */
 #define LATEST_GRAIN	1000	/* us */
 
-/* In ms; 0: no check.  The server's value, not that of the session. */
-static int64
-max_clock_step(void)
-{
-	return pg_atomic_read_u32(&sf_shared_required()->max_clock_step);
-}
-
-static bool
-is_too_far(int64 distance)
-{
-	return distance > max_clock_step() * 1000;
-}
-
 static void
-report_jump(int64 jump)
+report_jump(int64 jump, int64 step)
 {
 	char		jump_text[SF_INSTANT_TEXT_SIZE];
 	char		step_text[SF_INSTANT_TEXT_SIZE];
 	char		excess_text[SF_INSTANT_TEXT_SIZE];
-	int64		step = max_clock_step() * 1000;
 
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -118,24 +104,26 @@ note_reading(SfGenerator *generator, TimestampTz now)
 static void
 check_jump(SfGenerator *generator, TimestampTz now)
 {
+	SfShared   *shared = sf_shared_required();
 	int64		current = sf_clock_difference(now);
-	pg_atomic_uint64 *believed = &sf_shared_required()->clock_difference;
-	uint64		seen = pg_atomic_read_u64(believed);
+	uint64		seen = pg_atomic_read_u64(&shared->clock_difference);
 
 	for (;;)
 	{
 		int64		jump = current - (int64) seen;
+		int64		step;
 
 		if (jump <= WORTH_KEEPING)
 			return;
-		if (max_clock_step() > 0 && is_too_far(jump))
+		step = pg_atomic_read_u32(&shared->max_clock_step) * INT64CONST(1000);
+		if (step > 0 && jump > step)
 		{
 			TimestampTz end = sf_generator_time(generator, sf_generator_end(generator));
 
-			if (is_too_far(now - end) && !is_too_far(end - (now - jump)))
-				report_jump(jump);
+			if (now - end > step && end - (now - jump) <= step)
+				report_jump(jump, step);
 		}
-		if (pg_atomic_compare_exchange_u64(believed, &seen, (uint64) current))
+		if (pg_atomic_compare_exchange_u64(&shared->clock_difference, &seen, (uint64) current))
 			return;
 	}
 }
