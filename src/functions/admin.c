@@ -127,31 +127,24 @@ report_outside(const SfGenerator *generator)
 }
 
 /*
- * Raises datetime_field_overflow for an instant outside of the layout, and for one
- * before 1970, which the durable state cannot hold.
+ * The argument of a function that moves a generator.  Raises datetime_field_overflow for an instant
+ * outside of the layout, and for one before 1970, which the durable state cannot hold.
  */
-static void
-check_instant(SfGenerator *generator, TimestampTz instant)
-{
-	int64		tick = sf_layout_tick_ceil(&generator->layout, instant);
-
-	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
-		(uint64) tick > sf_layout_last_tick(&generator->layout))
-		report_outside(generator);
-}
-
-/* The argument of a function that moves a generator. */
 static TimestampTz
 instant_argument(FunctionCallInfo fcinfo, SfGenerator *generator)
 {
 	TimestampTz instant;
+	int64		tick;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
 				errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				errmsg("argument \"%s\" must not be null", "instant"));
 	instant = PG_GETARG_TIMESTAMPTZ(0);
-	check_instant(generator, instant);
+	tick = sf_layout_tick_ceil(&generator->layout, instant);
+	if (TIMESTAMP_NOT_FINITE(instant) || tick < 0 || instant < SF_UNIX_EPOCH ||
+		(uint64) tick > sf_layout_last_tick(&generator->layout))
+		report_outside(generator);
 	return instant;
 }
 

@@ -251,15 +251,6 @@ never_abort_abbreviation(int count, SortSupport ssup)
 	return false;
 }
 
-static void
-use_sort_keys(SortSupport ssup)
-{
-	ssup->comparator = ssup_datum_uint64_cmp;
-	ssup->abbrev_converter = sort_key;
-	ssup->abbrev_abort = never_abort_abbreviation;
-	ssup->abbrev_full_comparator = compare_in_sort;
-}
-
 Datum
 sno_sortsupport(PG_FUNCTION_ARGS)
 {
@@ -267,7 +258,12 @@ sno_sortsupport(PG_FUNCTION_ARGS)
 
 	ssup->comparator = compare_in_sort;
 	if (ssup->abbreviate)
-		use_sort_keys(ssup);
+	{
+		ssup->comparator = ssup_datum_uint64_cmp;
+		ssup->abbrev_converter = sort_key;
+		ssup->abbrev_abort = never_abort_abbreviation;
+		ssup->abbrev_full_comparator = compare_in_sort;
+	}
 	PG_RETURN_VOID();
 }
 

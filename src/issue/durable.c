@@ -40,7 +40,6 @@
 #include "issue/durable.h"
 
 StaticAssertDecl(SF_DURABLE_REGISTRY == DoNotReplicateId - 1, "the last number of an origin");
-StaticAssertDecl(SF_DURABLE_REGISTRY - SF_DURABLE_FIRST == SF_DURABLE_COUNT - 1, "their count");
 
 /* A number of the copy that was not read yet. */
 #define NOT_READ	PG_UINT64_MAX

@@ -30,7 +30,7 @@ typedef enum SfDurable
 } SfDurable;
 
 #define SF_DURABLE_FIRST	SF_DURABLE_PROMISE
-#define SF_DURABLE_COUNT	7
+#define SF_DURABLE_COUNT	(SF_DURABLE_REGISTRY - SF_DURABLE_FIRST + 1)
 
 /* Use a copy of the numbers in shared memory: SF_DURABLE_COUNT numbers, of which none was read. */
 extern void sf_durable_init(pg_atomic_uint64 *copy);
