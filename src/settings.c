@@ -29,20 +29,22 @@ sf_settings_has_registry(void)
 }
 
 bool
-sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
-				int machine_id, int elevel)
+sf_settings_fit(int machine_id, int elevel)
 {
-	int64		machine_max = (int64) sf_field_max(fitted->machine_bits);
-	int64		sequence_max = (int64) sf_field_max(fitted->sequence_bits);
+	const SfLayout *layout = &sf_settings_layout;
+	const char *text = sf_settings_layout_text;
+	SfSequenceRange range = sf_settings_sequence_range;
+	int64		machine_max = (int64) sf_field_max(layout->machine_bits);
+	int64		sequence_max = (int64) sf_field_max(layout->sequence_bits);
 	bool		all_sequences = range.min == 0 && range.max == SF_SEQUENCE_MAX;
 
-	if (fitted->machine_bits > 0 && machine_id > machine_max)
+	if (layout->machine_bits > 0 && machine_id > machine_max)
 	{
 		ereport(elevel,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("machine ID %d does not fit the Snowflake layout \"%s\"", machine_id, text),
 				errdetail("The layout has %d bits for the machine ID, which allow 0 to %lld.",
-						  fitted->machine_bits, (long long) machine_max),
+						  layout->machine_bits, (long long) machine_max),
 				errhint("Change \"snowflake.machine_id\".  If no ID has been issued yet, you can change \"snowflake.layout\" instead."));
 		return false;
 	}
@@ -53,7 +55,7 @@ sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
 				errmsg("sequence range \"%u-%u\" does not fit the Snowflake layout \"%s\"",
 					   range.min, range.max, text),
 				errdetail("The layout has %d bits for the sequence number, which allow 0 to %lld.",
-						  fitted->sequence_bits, (long long) sequence_max),
+						  layout->sequence_bits, (long long) sequence_max),
 				errhint("Change \"snowflake.sequence_range\".  If no ID has been issued yet, you can change \"snowflake.layout\" instead."));
 		return false;
 	}

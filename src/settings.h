@@ -41,12 +41,10 @@ extern SfSequenceRange sf_settings_sno_sequence_range;
 extern bool sf_settings_has_registry(void);
 
 /*
- * Whether settings are consistent: a machine ID (if set) and a sequence range must fit the bits of
- * a layout.  The text of the layout is used in messages.  An inconsistency is reported at elevel:
- * WARNING at start and reload, ERROR (invalid_parameter_value) at use, DEBUG1 if the caller reports
- * it in another way.
+ * Whether a machine ID (if set) and the sequence range fit the bits of the layout.  If they do not,
+ * this is reported at elevel: WARNING at start and reload, ERROR (invalid_parameter_value) at use,
+ * DEBUG1 if the caller reports it in another way.
  */
-extern bool sf_settings_fit(const SfLayout *fitted, const char *text, SfSequenceRange range,
-							int machine_id, int elevel);
+extern bool sf_settings_fit(int machine_id, int elevel);
 
 #endif							/* SF_SETTINGS_H */

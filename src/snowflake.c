@@ -195,8 +195,7 @@ assign_machine_id(int newval, void *extra)
 	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) newval);
 	if (sf_settings_sno_partition == SF_MACHINE_ID_UNSET)
 		warn_of_partition(newval);
-	if (!sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
-						 newval, WARNING))
+	if (!sf_settings_fit(newval, WARNING))
 		return;
 	pinned = sf_machine_id_in_use(sf_shared(), SF_GENERATOR_BIGINT);
 	if (pinned != SF_MACHINE_ID_UNSET && newval != pinned)
@@ -362,8 +361,7 @@ define_settings(void)
 	define_others();
 	define_for_registry();
 	define_for_machine();
-	sf_settings_fit(&sf_settings_layout, sf_settings_layout_text, sf_settings_sequence_range,
-					sf_settings_machine_id, WARNING);
+	sf_settings_fit(sf_settings_machine_id, WARNING);
 	warn_of_end();
 	MarkGUCPrefixReserved("snowflake");
 }

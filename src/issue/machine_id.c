@@ -94,8 +94,7 @@ bigint_machine_id(SfShared *shared)
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	int			configured = sf_configured_machine_id(shared);
 
-	sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
-					configured, ERROR);
+	sf_settings_fit(configured, ERROR);
 	if (generator->leased)
 		return SF_MACHINE_ID_NOT_PINNED;
 	if (generator->layout.machine_bits == 0)

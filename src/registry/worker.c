@@ -353,7 +353,6 @@ ask_registry(const SfClaim *claim, SfAnswer *answer)
 static void
 attempt_lease(SfShared *shared)
 {
-	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	char		layout[SF_LAYOUT_TEXT_SIZE];
 	SfAnswer	answer = {.free_at = DT_NOEND};
 	pg_uuid_t	token = sf_postmaster_token();
@@ -370,8 +369,7 @@ attempt_lease(SfShared *shared)
 	answer.lease = claim.held;
 	sf_lease_request_taken(&shared->lease);
 	sf_layout_format(sf_layout_in_force(), layout);
-	if (!sf_settings_fit(&generator->layout, generator->layout_text, generator->range,
-						 claim.wanted, DEBUG1))
+	if (!sf_settings_fit(claim.wanted, DEBUG1))
 		sf_answer_fail(&answer, SF_LEASE_REFUSED,
 					   "\"snowflake.machine_id\" or \"snowflake.sequence_range\" of this server does not fit its layout");
 	else
