@@ -49,10 +49,9 @@
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
-/* 19 renamed a type and its constant. */
+/* 19 renamed a type. */
 #if PG_VERSION_NUM < 190000
 typedef RepOriginId ReplOriginId;
-#define InvalidReplOriginId InvalidRepOriginId
 #endif
 
 /* 20 renamed the comparator of sort keys. */

@@ -19,6 +19,7 @@
 #include "issue/error.h"
 #include "issue/wait.h"
 #include "issue/change.h"
+#include "issue/reservation.h"
 #include "issue/durable.h"
 #include "issue/shared.h"
 

@@ -5,8 +5,7 @@
 #ifndef SF_CHANGE_H
 #define SF_CHANGE_H
 
-#include "issue/generator_state.h"
-#include "issue/reservation.h"
+#include "issue/durable.h"
 
 /*
  * Raise each line to the first tick that does not begin before an instant.  A durable end that was

@@ -17,7 +17,6 @@
 #include "utils/guc.h"
 
 #include "clocks.h"
-#include "compat.h"
 #include "core/hot.h"
 #include "core/sno.h"
 #include "settings.h"
