@@ -2,9 +2,7 @@
  * snowflake.c
  *	  Initialization of the library, its settings with their hooks, and its version.
  *
- * README.md in this directory describes all parts and the order in which to read them.  To follow
- * one ID, begin with functions/nextval.c.  It calls issue/generator.c, which takes a batch
- * (core/batch.h) from the generator in shared memory (issue/generator_state.h).
+ * README.md in this directory describes all parts and the order in which to read them.
  *
  * A check hook sees one new value and the old values of all other settings.  So
  * it can check only the value by itself, such as its syntax.  sf_settings_fit

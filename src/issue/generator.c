@@ -37,8 +37,6 @@
 #include "core/hot.h"
 #include "issue/generator.h"
 #include "issue/wait.h"
-#include "settings.h"
-#include "issue/change.h"
 #include "horizon/horizon.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
@@ -96,13 +94,6 @@ is_of_generation(const HeldBatch *held)
 }
 
 static void
-end_batch(HeldBatch *held)
-{
-	sf_demand_end_transaction(&held->demand, held->left);
-	held->left = 0;
-}
-
-static void
 prepare_transaction(XactEvent event, void *argument)
 {
 	if (event == XACT_EVENT_PRE_PREPARE)
@@ -121,7 +112,12 @@ end_transaction(ResourceReleasePhase phase, bool commit, bool top_level, void *a
 		return;
 	sf_horizon_end();
 	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
-		end_batch(&held_batches[kind]);
+	{
+		HeldBatch  *held = &held_batches[kind];
+
+		sf_demand_end_transaction(&held->demand, held->left);
+		held->left = 0;
+	}
 }
 
 /*

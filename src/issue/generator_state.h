@@ -39,7 +39,6 @@
 #include "utils/timestamp.h"
 
 #include "clocks.h"
-#include "compat.h"
 #include "core/line.h"
 #include "core/reserved_time.h"
 #include "issue/lock.h"
@@ -121,9 +120,8 @@ typedef struct SfGenerator
 	pg_atomic_uint32 generation;
 
 	/*
-	 * snowflake.max_ahead, in microseconds, as published (SfShared).  It is
-	 * not each session's own, so that a session in the middle of a long
-	 * statement does not use an older and longer one.  Read with each ID.
+	 * snowflake.max_ahead, in microseconds, as published (SfShared).  Read
+	 * with each ID.
 	 */
 	pg_atomic_uint32 max_ahead;
 

@@ -182,10 +182,6 @@ sf_reservation_tolerated(SfGenerator *generator)
 		generator->layout.tick_length;
 }
 
-/*
- * Where a line of a generator that is not open starts: neither below the durable end nor below the
- * lease.  Returns 0 if the durable end is lost.
- */
 uint64
 sf_opening_position(SfGenerator *generator, int line)
 {

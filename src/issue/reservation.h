@@ -42,7 +42,10 @@ extern void sf_reservation_extend_early(SfGenerator *generator, int line, uint64
  */
 extern int64 sf_reservation_tolerated(SfGenerator *generator);
 
-/* Where a line starts when the generator is opened; 0 if its durable end is lost. */
+/*
+ * Where a line of a generator that is not open starts: neither below the durable end nor below the
+ * lease.  Returns 0 if the durable end is lost.
+ */
 extern uint64 sf_opening_position(SfGenerator *generator, int line);
 
 #endif							/* SF_RESERVATION_H */

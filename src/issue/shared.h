@@ -17,8 +17,9 @@ typedef struct SfShared
 {
 	/*
 	 * The server's values of settings that a reload changes, published by the
-	 * postmaster.  A session can see a reload late, so it never uses its own.
-	 * snowflake.max_ahead is in each generator.
+	 * postmaster.  A session can see a reload late, for example in the middle
+	 * of a long statement, so it never uses its own.  snowflake.max_ahead is
+	 * in each generator.
 	 */
 	pg_atomic_uint32 configured_machine_id; /* an int */
 	pg_atomic_uint32 configured_sno_partition;	/* an int */
