@@ -208,8 +208,8 @@ report_exhausted(const SfGenerator *generator)
 }
 
 /*
- * The next free tick of the active line is not allowed yet: wait for it, unless the clock has
- * stepped back and the other line can be used.
+ * The next free tick of the active line is not allowed yet, or is after the last one: wait for it,
+ * unless the clock has stepped back and the other line can be used.
  */
 static void
 wait_or_switch(SfShared *shared, SfGenerator *generator, SfWait *wait, const StateRead *state,
@@ -217,14 +217,17 @@ wait_or_switch(SfShared *shared, SfGenerator *generator, SfWait *wait, const Sta
 {
 	TimestampTz allowed = sf_layout_tick_start(&generator->layout, batch->tick) - state->allowance;
 	TimestampTz other;
+	SfLineChoice choice = sf_clock_choose_line(generator, state->line, state->cursor, &other);
 	uint32		switches = state->switches;
 
+	if (choice == SF_LINE_KEEP && batch->tick > sf_layout_last_tick(&generator->layout))
+		report_exhausted(generator);
 	if (sf_generator_is_closed(generator))
 	{
 		sf_wait_for_lease(shared, generator, wait);
 		return;
 	}
-	switch (sf_clock_choose_line(generator, state->line, state->cursor, &other))
+	switch (choice)
 	{
 		case SF_LINE_KEEP:
 			sf_wait_for_clock(generator, wait, allowed);
@@ -398,7 +401,6 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	{
 		StateRead	state;
 		SfBatch		batch;
-		TimestampTz other;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!read_or_wait(shared, generator, &wait, &state))
@@ -427,6 +429,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 					sf_reservation_extend_early(generator, state.line, terms.reserved_until, now);
 				return;
 			case SF_BATCH_AHEAD:
+			case SF_BATCH_EXHAUSTED:
 				wait_or_switch(shared, generator, &wait, &state, &batch);
 				break;
 			case SF_BATCH_NOT_RESERVED:
@@ -434,12 +437,6 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 					sf_wait_for_lease(shared, generator, &wait);
 				else
 					extend_or_wait(generator, &wait, &state, now);
-				break;
-			case SF_BATCH_EXHAUSTED:
-				if (sf_clock_choose_line(generator, state.line, state.cursor,
-										 &other) == SF_LINE_KEEP)
-					report_exhausted(generator);
-				wait_or_switch(shared, generator, &wait, &state, &batch);
 				break;
 		}
 	}
