@@ -57,10 +57,10 @@
 #define TIMER_SLACK		50		/* us */
 #define MAX_SLACK		5000	/* us */
 #define TIME_TO_WAKE	5000	/* us */
-#define MAX_SLICE		100		/* ms */
+#define MAX_SLICE		100000	/* us */
 #define OTHERS_SLICE	10000	/* us */
 #define SHORT_WRITE		10000	/* us */
-#define LONGEST_YIELD	(MAX_SLICE * 1000 + TIME_TO_WAKE)	/* us */
+#define LONGEST_YIELD	(MAX_SLICE + TIME_TO_WAKE)	/* us */
 
 /* If the clock is at least this far behind, the cause is not that too many IDs were requested. */
 #define FAR_BEHIND		60000000	/* us */
@@ -126,23 +126,6 @@ report_too_long(SfGenerator *generator, int64 missing)
 			hint_too_long(generator, missing));
 }
 
-static void
-sleep_slice(int64 remaining, uint32 event)
-{
-	if (remaining >= 1000)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min(remaining / 1000, MAX_SLICE), event);
-		ResetLatch(MyLatch);
-	}
-	else
-	{
-		pgstat_report_wait_start(event);
-		pg_usleep((long) remaining);
-		pgstat_report_wait_end();
-	}
-}
-
 void
 sf_wait_begin(SfWait *wait)
 {
@@ -175,7 +158,18 @@ sleep_and_count(SfGenerator *generator, int64 remaining, SfWaitEvent event)
 {
 	int64		before = sf_time_since_boot();
 
-	sleep_slice(remaining, sf_wait_event(event));
+	if (remaining >= 1000)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) (remaining / 1000), sf_wait_event(event));
+		ResetLatch(MyLatch);
+	}
+	else
+	{
+		pgstat_report_wait_start(sf_wait_event(event));
+		pg_usleep((long) remaining);
+		pgstat_report_wait_end();
+	}
 	sf_counter_add(&generator->stats, SF_COUNTER_WAIT_TIME, sf_time_since(before));
 }
 
@@ -230,7 +224,7 @@ sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
 	begin_and_count(generator, wait);
 	if (left(wait) <= 0)
 		report_too_long(generator, missing);
-	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE * INT64CONST(1000));
+	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE);
 	if (remaining >= TIMER_SLACK)
 	{
 		ask_to_yield(generator, wait, now, remaining + TIME_TO_WAKE);
