@@ -66,7 +66,7 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 	bool		null = false;
 
 	check_transaction();
-	generator = sf_await_open(shared, SF_GENERATOR_BIGINT);
+	generator = sf_await_open(shared);
 	horizon = (int64) sf_durable_read(SF_DURABLE_PROMISE);
 	if (horizon == 0)
 		horizon = sf_horizon_advance(generator, MyDatabaseId);
@@ -88,7 +88,7 @@ snowflake_propose_horizon(PG_FUNCTION_ARGS)
 	SfGenerator *generator;
 
 	PreventCommandDuringRecovery("snowflake_propose_horizon()");
-	generator = sf_await_open(sf_shared_required(), SF_GENERATOR_BIGINT);
+	generator = sf_await_open(sf_shared_required());
 	if (sf_generator_position(generator) <
 		sf_position_at(&generator->layout, GetCurrentTimestamp()))
 		(void) sf_next_id();
@@ -131,7 +131,7 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
 	bool		written = true;
 
 	PreventCommandDuringRecovery("snowflake_promise_horizon()");
-	generator = sf_await_open(sf_shared_required(), SF_GENERATOR_BIGINT);
+	generator = sf_await_open(sf_shared_required());
 	if (!sf_layout_holds(&generator->layout, proposal) ||
 		sf_layout_decompose(&generator->layout, proposal).tick ==
 		sf_layout_last_tick(&generator->layout))

@@ -443,23 +443,21 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 }
 
 SfGenerator *
-sf_await_open(SfShared *shared, SfGeneratorKind kind)
+sf_await_open(SfShared *shared)
 {
-	SfGenerator *generator = &shared->generators[kind];
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	SfWait		wait = {0};
-	int			line;
 	uint64		reserved_until;
 	TimestampTz now;
 
 	while (!sf_generator_is_open(generator))
 		open_or_wait(generator, &wait);
-	line = sf_generator_line(generator);
-	reserved_until = pg_atomic_read_u64(&generator->reserved_until[line]);
+	reserved_until = pg_atomic_read_u64(&generator->reserved_until[0]);
 	if (reserved_until < sf_generator_position(generator) && !sf_generator_is_closed(generator))
 	{
 		now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
-		(void) sf_reservation_extend(generator, line, reserved_until, now);
+		(void) sf_reservation_extend(generator, 0, reserved_until, now);
 	}
 	return generator;
 }
@@ -468,7 +466,7 @@ bool
 sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
 {
 	if (!sf_generator_is_open(&shared->generators[SF_GENERATOR_BIGINT]))
-		(void) sf_await_open(shared, SF_GENERATOR_BIGINT);
+		(void) sf_await_open(shared);
 	return sf_horizon_admit(id, horizon);
 }
 

@@ -39,12 +39,12 @@ extern bool sf_last_id(int64 *id);
 extern void sf_forget_last_id(void);
 
 /*
- * Return the generator after it was opened, so that it has a cursor.  This needs no machine ID.
- * After another lease has begun, its reservation is extended, if that can be done at once.  Waits
- * and raises errors as sf_next_id does, but does not wait for a lease, nor for the clock to reach a
- * tick.  The server must not be in recovery.
+ * Return the generator of bigint after it was opened, so that it has a cursor.  This needs no
+ * machine ID.  After another lease has begun, its reservation is extended, if that can be done at
+ * once.  Waits and raises errors as sf_next_id does, but does not wait for a lease, nor for the
+ * clock to reach a tick.  The server must not be in recovery.
  */
-extern SfGenerator *sf_await_open(SfShared *shared, SfGeneratorKind kind);
+extern SfGenerator *sf_await_open(SfShared *shared);
 
 /*
  * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction
