@@ -203,12 +203,7 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 	if (generator->kind == SF_GENERATOR_BIGINT)
 		sf_durable_set(SF_DURABLE_PROMISE, 0);
 	for (int line = 0; line < sf_generator_lines(generator); line++)
-	{
-		SfInstant	durable;
-
-		if (sf_durable_end(generator->kind, line, &durable) && durable > instant)
-			sf_durable_lower_end(generator, line, instant);
-	}
+		sf_durable_lower_end(generator, line, instant);
 	if (sf_generator_is_open(generator))
 		*before = sf_generator_time(generator, sf_generator_end(generator));
 	return SF_BACK_MOVED;

@@ -192,8 +192,11 @@ sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end)
 void
 sf_durable_lower_end(SfGenerator *generator, int line, SfInstant end)
 {
+	SfDurable	number = number_of(generator->kind, line);
+
 	Assert(sf_lock_is_mine(&generator->lock));
-	sf_durable_set(number_of(generator->kind, line), to_number(end));
+	if (sf_durable_read(number) > to_number(end))
+		sf_durable_set(number, to_number(end));
 }
 
 void
