@@ -90,7 +90,7 @@ sno_at(PG_FUNCTION_ARGS)
 	static uint32 counter = 0;
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
-	SfSequenceRange range = sf_sequence_range_within(&sf_sno_layout, generator->range);
+	SfSequenceRange range = generator->range;
 	SfSnoFields fields;
 	uint32		partition;
 

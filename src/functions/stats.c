@@ -355,15 +355,14 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_SNO];
 	SfLayout   *layout = &generator->layout;
-	SfSequenceRange range = sf_sequence_range_within(layout, generator->range);
 	uint32		switches = pg_atomic_read_u32(&generator->switches);
 	uint64		position = pg_atomic_read_u64(&generator->cursor[switches & 1]);
 	uint64		other = pg_atomic_read_u64(&generator->cursor[~switches & 1]);
 	Row			row = new_row(fcinfo);
 
 	add_machine_id(&row, generator);
-	add(&row, Int32GetDatum((int32) range.min));
-	add(&row, Int32GetDatum((int32) range.max));
+	add(&row, Int32GetDatum((int32) generator->range.min));
+	add(&row, Int32GetDatum((int32) generator->range.max));
 	add_if(&row, position != 0, Int32GetDatum((int32) sf_position_sequence(layout, position - 1)));
 	add(&row, TimestampTzGetDatum(GetCurrentTimestamp()));
 	add_if(&row, position != 0, TimestampTzGetDatum(sf_generator_time(generator, position - 1)));

@@ -387,12 +387,11 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 	SfGenerator *generator = &shared->generators[kind];
 	HeldBatch  *held = &held_batches[kind];
 	SfWait		wait = {0};
-	SfBatchTerms terms = {.layout = &generator->layout};
+	SfBatchTerms terms = {.layout = &generator->layout,.range = generator->range};
 	SfDemand	demand = held->demand;
 	uint32		failed = 0;
 
 	check_may_issue(kind);
-	terms.range = sf_sequence_range_within(&generator->layout, generator->range);
 	terms.last_tick = sf_layout_last_tick(&generator->layout);
 	sf_demand_end_batch(&demand, held->left, now - held->taken_at, held->tick_length);
 	terms.size = sf_demand_size(&demand, sf_demand_max(terms.range));

@@ -27,7 +27,7 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	memset(generator, 0, sizeof(*generator));
 	generator->kind = kind;
 	generator->layout = *layout;
-	generator->range = range;
+	generator->range = sf_sequence_range_within(layout, range);
 	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >=
 		sizeof(generator->layout_text))
 		sf_layout_format(layout, generator->layout_text);

@@ -107,7 +107,7 @@ typedef struct SfGenerator
 	/* Written once, before any session can see the struct. */
 	SfGeneratorKind kind;
 	SfLayout	layout;
-	SfSequenceRange range;		/* not yet limited to the layout */
+	SfSequenceRange range;		/* within the layout */
 
 	/* Whether a registry grants leases to this server (lease.h). */
 	bool		leased;

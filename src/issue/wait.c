@@ -320,7 +320,6 @@ sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 static void
 report_overflow(SfGenerator *generator)
 {
-	SfSequenceRange range = sf_sequence_range_within(&generator->layout, generator->range);
 	char		tick[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
@@ -329,7 +328,7 @@ report_overflow(SfGenerator *generator)
 			errmsg("the Snowflake layout \"%s\" has been at its limit for a second",
 				   generator->layout_text),
 			errdetail("This server can issue %u IDs in each tick of %s; further calls wait.  This message is logged at most once a minute.",
-					  range.max - range.min + 1,
+					  generator->range.max - generator->range.min + 1,
 					  sf_duration_describe(generator->layout.tick_length, tick)),
 			generator->kind == SF_GENERATOR_SNO ?
 			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers.") :
