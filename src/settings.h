@@ -33,7 +33,7 @@ extern bool sf_settings_registry_standby;	/* a standby leases as well */
 
 /* The parsed values of snowflake.layout and of the sequence ranges.  Set by hooks (snowflake.c). */
 extern SfLayout sf_settings_layout;
-extern const char *sf_settings_layout_text;
+extern char *sf_settings_layout_text;
 extern SfSequenceRange sf_settings_sequence_range;
 extern SfSequenceRange sf_settings_sno_sequence_range;
 

@@ -39,7 +39,6 @@ SF_MODULE_MAGIC("snowflake", SF_VERSION);
 	"Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."
 
 /* The texts of these settings, owned by PostgreSQL; the parsed values are in settings.c. */
-static char *layout_text;
 static char *sequence_range_text;
 static char *sno_sequence_range_text;
 
@@ -87,7 +86,6 @@ assign_layout(const char *newval, void *extra)
 	SfParseError error;
 
 	(void) sf_layout_parse(newval, &sf_settings_layout, &error);
-	sf_settings_layout_text = newval;
 }
 
 static bool
@@ -221,7 +219,7 @@ define_for_layout(void)
 	DefineCustomStringVariable("snowflake.layout",
 							   "Sets the layout of the bits of Snowflake IDs.",
 							   "The name of a layout in the view snowflake_layouts, or a definition.",
-							   &layout_text,
+							   &sf_settings_layout_text,
 							   "twitter",
 							   PGC_POSTMASTER, 0,
 							   check_layout, assign_layout, NULL);
