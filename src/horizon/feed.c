@@ -198,9 +198,12 @@ find_column(const TriggerData * trigger)
 static void
 admit(int64 id)
 {
+	SfShared   *shared = sf_shared_required();
 	int64		horizon;
 
-	if (sf_admit_id(sf_shared_required(), id, &horizon))
+	if (!sf_generator_is_open(&shared->generators[SF_GENERATOR_BIGINT]))
+		(void) sf_await_open(shared);
+	if (sf_horizon_admit(id, &horizon))
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -54,7 +54,7 @@ extern void sf_horizon_prepare(void);
 /*
  * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction.
  * Returns false, and an upper bound of the returned horizons, if a horizon above the ID was
- * returned already, or may have been.
+ * returned already, or may have been.  The generator must have been opened.
  */
 extern bool sf_horizon_admit(int64 id, int64 *returned);
 

@@ -461,14 +461,6 @@ sf_await_open(SfShared *shared)
 	return generator;
 }
 
-bool
-sf_admit_id(SfShared *shared, int64 id, int64 *horizon)
-{
-	if (!sf_generator_is_open(&shared->generators[SF_GENERATOR_BIGINT]))
-		(void) sf_await_open(shared);
-	return sf_horizon_admit(id, horizon);
-}
-
 /* The next ID of a generator; for sno, its sequence. */
 static inline uint64
 issue(SfGeneratorKind kind)

@@ -46,14 +46,6 @@ extern void sf_forget_last_id(void);
  */
 extern SfGenerator *sf_await_open(SfShared *shared);
 
-/*
- * Publish the ID of a row, where the ID was not, or may not have been, issued in this transaction
- * (horizon/horizon.c).  Returns false, and the horizon, if a horizon above the ID was returned
- * already, or may have been before the server was started.  Waits and raises errors as
- * sf_await_open does.
- */
-extern bool sf_admit_id(SfShared *shared, int64 id, int64 *horizon);
-
 /* Called when the library is preloaded. */
 extern void sf_transactions_init(void);
 
