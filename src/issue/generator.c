@@ -324,18 +324,24 @@ swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch
 	return pg_atomic_read_u32(&generator->generation) == state->generation;
 }
 
-/* As swap_cursor, but the first ID of the batch is published before. */
+/*
+ * As swap_cursor, but the first ID of the batch is published before.  If the swap fails, as *failed
+ * others did before, the session backs off.
+ */
 static bool
-publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *batch)
+publish_and_swap(SfGenerator *generator, const StateRead *state, const SfBatch *batch,
+				 uint32 *failed)
 {
-	int64		before;
+	bool		is_bigint = generator->kind == SF_GENERATOR_BIGINT;
+	int64		before = SF_NO_ID;
 
-	if (generator->kind != SF_GENERATOR_BIGINT)
-		return swap_cursor(generator, state, batch);
-	before = sf_horizon_publish(first_id(generator, state, batch));
+	if (is_bigint)
+		before = sf_horizon_publish(first_id(generator, state, batch));
 	if (swap_cursor(generator, state, batch))
 		return true;
-	sf_horizon_withdraw(before);
+	if (is_bigint)
+		sf_horizon_withdraw(before);
+	sf_back_off(++*failed);
 	return false;
 }
 
@@ -368,16 +374,6 @@ extend_or_wait(SfGenerator *generator, SfWait *wait, const StateRead *state, Tim
 	if (extended > state->reserved_until &&
 		extended <= sf_position_at(&generator->layout, GetCurrentTimestamp()))
 		sf_wait_limit(generator, wait);
-}
-
-/* Whether a batch is taken: its first ID is published, and the cursor was swapped. */
-static bool
-try_batch(SfGenerator *generator, const StateRead *state, const SfBatch *batch, uint32 *failed)
-{
-	if (publish_and_swap(generator, state, batch))
-		return true;
-	sf_back_off(++*failed);
-	return false;
 }
 
 static SF_HOT void
@@ -418,7 +414,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 		switch (sf_batch_next(&terms, state.cursor, &batch))
 		{
 			case SF_BATCH_OK:
-				if (!try_batch(generator, &state, &batch, &failed))
+				if (!publish_and_swap(generator, &state, &batch, &failed))
 					break;
 				hold_batch(held, generator, &state, &batch, &demand, failed > 0, now);
 				sf_wait_end(generator, &wait);
