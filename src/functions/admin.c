@@ -14,7 +14,6 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "core/instant.h"
 #include "issue/generator.h"
 #include "issue/error.h"
 #include "issue/wait.h"
@@ -71,11 +70,10 @@ Datum
 snowflake_accept_clock(PG_FUNCTION_ARGS)
 {
 	int64		jump = sf_clock_accept(sf_shared_required());
-	char		text[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
 			errmsg("the clock was accepted for Snowflake IDs after a jump of %s",
-				   sf_duration_describe(jump, text)));
+				   sf_duration_text(jump)));
 	PG_RETURN_VOID();
 }
 

@@ -33,7 +33,7 @@
 
 #include "clocks.h"
 #include "core/hot.h"
-#include "core/instant.h"
+#include "issue/error.h"
 #include "issue/generator.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
@@ -47,17 +47,12 @@
 static void
 report_jump(int64 jump, int64 step)
 {
-	char		jump_text[SF_INSTANT_TEXT_SIZE];
-	char		step_text[SF_INSTANT_TEXT_SIZE];
-	char		excess_text[SF_INSTANT_TEXT_SIZE];
-
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the clock of this server has jumped forward by %s",
-				   sf_duration_describe(jump, jump_text)),
+				   sf_duration_text(jump)),
 			errdetail("The jump is %s longer than \"snowflake.max_clock_step\", which is %s.  The times of new IDs would jump by more than this limit.",
-					  sf_duration_describe(jump - step, excess_text),
-					  sf_duration_describe(step, step_text)),
+					  sf_duration_text(jump - step), sf_duration_text(step)),
 			errhint("Correct the clock.  If it is correct, for example after a pause of a virtual machine, use snowflake_accept_clock().  If a wrong clock is accepted, all later IDs have times after its time."));
 }
 
@@ -65,17 +60,15 @@ static void
 report_regression(SfGenerator *generator, int64 step)
 {
 	TimestampTz next = sf_generator_time(generator, sf_generator_position(generator));
-	char		step_text[SF_INSTANT_TEXT_SIZE];
-	char		ahead[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
 			errmsg("the clock of this server has stepped back by %s",
-				   sf_duration_describe(step, step_text)),
+				   sf_duration_text(step)),
 			generator->kind == SF_GENERATOR_SNO ?
 			errdetail("No ID is issued twice.  IDs of type sno continue in the other line, or wait if both lines have been used.  This message is logged at most once a minute.") :
 			errdetail("No ID is issued twice.  The next Snowflake ID has the time %s, and is issued when the clock is at most %s before that time.  This message is logged at most once a minute.",
 					  timestamptz_to_str(next),
-					  sf_duration_describe(sf_generator_max_ahead(generator), ahead)),
+					  sf_duration_text(sf_generator_max_ahead(generator))),
 			errhint("Configure the time service to slew the clock.  The view pg_stat_snowflake counts steps."),
 			errhidestmt(true), errhidecontext(true));
 }

@@ -46,7 +46,6 @@
 
 #include "core/batch.h"
 #include "core/hot.h"
-#include "core/instant.h"
 #include "settings.h"
 #include "clocks.h"
 #include "issue/error.h"
@@ -66,15 +65,9 @@
 #define FAR_BEHIND		60000000	/* us */
 
 static const char *
-duration_text(int64 duration)
-{
-	return sf_duration_describe(duration, palloc(SF_INSTANT_TEXT_SIZE));
-}
-
-static const char *
 max_wait_text(void)
 {
-	return duration_text((int64) sf_max_wait * 1000);
+	return sf_duration_text((int64) sf_max_wait * 1000);
 }
 
 /* The floor that an administrator has set, if it is what callers wait for; 0 if it is not. */
@@ -89,8 +82,8 @@ future_floor(SfGenerator *generator)
 static int
 detail_too_long(SfGenerator *generator, int64 missing)
 {
-	const char *wait = duration_text(missing);
-	const char *ahead = duration_text(sf_generator_max_ahead(generator));
+	const char *wait = sf_duration_text(missing);
+	const char *ahead = sf_duration_text(sf_generator_max_ahead(generator));
 	TimestampTz floor = future_floor(generator);
 
 	if (floor != 0)
@@ -320,7 +313,6 @@ sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 static void
 report_overflow(SfGenerator *generator)
 {
-	char		tick[SF_INSTANT_TEXT_SIZE];
 
 	ereport(LOG,
 			generator->kind == SF_GENERATOR_SNO ?
@@ -329,7 +321,7 @@ report_overflow(SfGenerator *generator)
 				   generator->layout_text),
 			errdetail("This server can issue %u IDs in each tick of %s; further calls wait.  This message is logged at most once a minute.",
 					  generator->range.max - generator->range.min + 1,
-					  sf_duration_describe(generator->layout.tick_length, tick)),
+					  sf_duration_text(generator->layout.tick_length)),
 			generator->kind == SF_GENERATOR_SNO ?
 			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers.") :
 			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers, or plan for a layout with more sequence bits."),
