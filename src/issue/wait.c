@@ -122,10 +122,8 @@ report_too_long(SfGenerator *generator, int64 missing)
 void
 sf_wait_begin(SfWait *wait)
 {
-	if (wait->begun)
-		return;
-	wait->begun = true;
-	wait->since = sf_time_since_boot();
+	if (wait->since == 0)
+		wait->since = sf_time_since_boot();
 }
 
 static void

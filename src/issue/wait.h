@@ -14,10 +14,9 @@
 /* The wait of one ID; all zero before it begins. */
 typedef struct SfWait
 {
-	bool		begun;
 	bool		counted;		/* in the statistics */
 	bool		slept;			/* for the clock */
-	int64		since;
+	int64		since;			/* when it began, by the boot clock */
 	TimestampTz yield_until;	/* the value that this wait has set; 0 if none */
 } SfWait;
 
