@@ -116,15 +116,6 @@ sf_durable_set(SfDurable number, uint64 value)
 }
 
 void
-sf_durable_repeat(SfDurable number)
-{
-	uint64		value = sf_durable_read(number);
-
-	if (value != 0)
-		sf_durable_raise(number, value);
-}
-
-void
 sf_durable_take_slots(void)
 {
 	XLogRecPtr	end = InvalidXLogRecPtr;

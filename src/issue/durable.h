@@ -53,9 +53,6 @@ extern uint64 sf_durable_read(SfDurable number);
 extern void sf_durable_raise(SfDurable number, uint64 value);
 extern void sf_durable_set(SfDurable number, uint64 value);
 
-/* Write a number again, because standbys can lack it.  Changes nothing if it was never written. */
-extern void sf_durable_repeat(SfDurable number);
-
 /* Take a slot for each number, and return when that is on disk.  Raises the same error. */
 extern void sf_durable_take_slots(void);
 

@@ -228,12 +228,16 @@ open_locked(SfGenerator *generator)
 	uint64		positions[SF_LINES] = {0};
 	XLogRecPtr	written = InvalidXLogRecPtr;
 	SfOpening	layout = SF_OPENING_DONE;
+	uint64		promise = 0;
 	int			line = 0;
 
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
 		return SF_OPENING_MOVED_BACK;
 	if (generator->kind == SF_GENERATOR_BIGINT)
+	{
 		layout = sf_check_layout(generator);
+		promise = sf_durable_read(SF_DURABLE_PROMISE);
+	}
 	if (layout != SF_OPENING_DONE)
 		return layout;
 	for (int i = 0; i < sf_generator_lines(generator); i++)
@@ -245,15 +249,15 @@ open_locked(SfGenerator *generator)
 	for (int i = 0; i < sf_generator_lines(generator); i++)
 		written = write_opening(generator, i, positions[i]);
 	XLogFlush(written);
-	if (generator->kind == SF_GENERATOR_BIGINT)
-		sf_durable_repeat(SF_DURABLE_PROMISE);
+	if (promise != 0)			/* again, because standbys can lack it */
+		sf_durable_raise(SF_DURABLE_PROMISE, promise);
 	if (sf_generator_lines(generator) > 1)
 		line = sf_line_at_start(&generator->layout, positions, GetCurrentTimestamp(),
 								sf_reservation_tolerated(generator));
 	if (generator->leased)
 		sf_postmaster_note_opened(generator->kind);
 	if (generator->kind == SF_GENERATOR_BIGINT)
-		sf_horizon_opened(generator, positions[0], (int64) sf_durable_read(SF_DURABLE_PROMISE));
+		sf_horizon_opened(generator, positions[0], (int64) promise);
 	pg_atomic_write_u32(&generator->switches, (uint32) line);
 	pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, positions[line]));
 	for (int i = 0; i < sf_generator_lines(generator); i++)
