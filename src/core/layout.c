@@ -38,13 +38,6 @@ sf_layout_equal(const SfLayout *a, const SfLayout *b)
 		a->sequence_shift == b->sequence_shift;
 }
 
-/* The two shifts differ, unless the lower field has no bits. */
-static bool
-machine_is_above_sequence(const SfLayout *layout)
-{
-	return layout->machine_shift >= layout->sequence_shift + layout->sequence_bits;
-}
-
 void
 sf_layout_format(const SfLayout *layout, char *buffer)
 {
@@ -52,7 +45,7 @@ sf_layout_format(const SfLayout *layout, char *buffer)
 	char		tick[SF_INSTANT_TEXT_SIZE];
 	char		machine[16] = "";
 	char		sequence[16] = "";
-	bool		machine_first = machine_is_above_sequence(layout);
+	bool		machine_first = layout->machine_shift > 0;
 
 	sf_instant_format(layout->epoch, epoch);
 	sf_duration_format(layout->tick_length, tick);
