@@ -324,26 +324,16 @@ snowflake_layouts(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/*
- * The number in IDs of type bigint; SF_MACHINE_ID_UNSET if there is none.  Reading a configured
- * number does not fix it.
- */
-static int
-server_machine_id(SfShared *shared)
-{
-	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
-	int			in_use = sf_machine_id_in_use(shared, SF_GENERATOR_BIGINT);
-
-	if (in_use != SF_MACHINE_ID_UNSET || generator->leased)
-		return in_use;
-	return generator->layout.machine_bits == 0 ? 0 : sf_configured_machine_id(shared);
-}
-
+/* The number in IDs of type bigint.  Reading a configured number does not fix it. */
 Datum
 snowflake_server_machine_id(PG_FUNCTION_ARGS)
 {
-	int			machine_id = server_machine_id(sf_shared_required());
+	SfShared   *shared = sf_shared_required();
+	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
+	int			machine_id = sf_machine_id_in_use(shared, SF_GENERATOR_BIGINT);
 
+	if (machine_id == SF_MACHINE_ID_UNSET && !generator->leased)
+		machine_id = generator->layout.machine_bits == 0 ? 0 : sf_configured_machine_id(shared);
 	if (machine_id == SF_MACHINE_ID_UNSET)
 		PG_RETURN_NULL();
 	PG_RETURN_INT32(machine_id);
