@@ -52,18 +52,6 @@
  * The floor
  */
 
-/* Record the layout if none is.  The lock is held.  Returns false if another one is recorded. */
-static bool
-record_layout(SfGenerator *generator, bool *recorded)
-{
-	SfOpening	status = sf_check_layout(generator);
-
-	*recorded = status == SF_OPENING_LOST || status == SF_OPENING_INVALID;
-	if (*recorded)
-		sf_durable_layout_write(&generator->layout);
-	return status != SF_OPENING_OTHER_LAYOUT;
-}
-
 /* The next position of a line, also of a generator that has not been opened; 0 if it is lost. */
 static uint64
 next_position(SfGenerator *generator, int line)
@@ -111,18 +99,25 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *l
 {
 	uint64		tick_start = sf_position_at(&generator->layout, instant);
 	uint64		position = Max(tick_start, 1);
+	SfOpening	status = SF_OPENING_DONE;
 
 	*raised = false;
 	*layout_recorded = false;
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
 		return SF_OPENING_MOVED_BACK;
-	if (generator->kind == SF_GENERATOR_BIGINT && !record_layout(generator, layout_recorded))
-		return SF_OPENING_OTHER_LAYOUT;
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		status = sf_check_layout(generator);
+	if (status == SF_OPENING_OTHER_LAYOUT)
+		return status;
+	*layout_recorded = status != SF_OPENING_DONE;
+	if (*layout_recorded)
+		sf_durable_layout_write(&generator->layout);
 	*raised = raise_lines(generator, instant, position);
-	if (!*raised)
-		return SF_OPENING_DONE;
-	pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, position));
-	pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
+	if (*raised)
+	{
+		pg_atomic_write_u64(&generator->began, (uint64) sf_generator_time(generator, position));
+		pg_atomic_write_u64(&generator->floor, (uint64) sf_generator_time(generator, position));
+	}
 	return SF_OPENING_DONE;
 }
 
