@@ -193,37 +193,24 @@ warn_of_horizon(SfGenerator *generator, TimestampTz instant, TimestampTz before)
 }
 
 static void
-report_not_moved_back(SfGenerator *generator, SfBackChange why, TimestampTz instant,
-					  TimestampTz before)
+report_not_moved_back(SfGenerator *generator, TimestampTz instant, TimestampTz before)
 {
 	uint64		lease_start = pg_atomic_read_u64(&generator->lease_start);
 
-	switch (why)
-	{
-		case SF_BACK_MOVED:
-			break;
-		case SF_BACK_NOT_BACK:
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("cannot move the generator of %s IDs back to %s",
-						   sf_generator_name(generator), timestamptz_to_str(instant)),
-					errdetail("The next ID has no later time than that."),
-					errhint("To issue IDs from a later time on, use %s().",
-							sf_floor_function(generator->kind)));
-			break;
-		case SF_BACK_BEFORE_LEASE:
-			ereport(ERROR,
-					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("cannot move the generator of %s IDs back to a time before the lease of this server",
-						   sf_generator_name(generator)),
-					errdetail("The lease begins at %s.",
-							  timestamptz_to_str(sf_generator_time(generator, lease_start))));
-			break;
-		case SF_BACK_LOST:
-			sf_report_not_opened(generator, SF_OPENING_LOST);
-		case SF_BACK_MOVED_BEFORE:
-			sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
-	}
+	if (instant >= before)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				errmsg("cannot move the generator of %s IDs back to %s",
+					   sf_generator_name(generator), timestamptz_to_str(instant)),
+				errdetail("The next ID has no later time than that."),
+				errhint("To issue IDs from a later time on, use %s().",
+						sf_floor_function(generator->kind)));
+	ereport(ERROR,
+			errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			errmsg("cannot move the generator of %s IDs back to a time before the lease of this server",
+				   sf_generator_name(generator)),
+			errdetail("The lease begins at %s.",
+					  timestamptz_to_str(sf_generator_time(generator, lease_start))));
 }
 
 static void
@@ -232,12 +219,16 @@ move_back(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 	SfGenerator *generator = &sf_shared_required()->generators[kind];
 	TimestampTz instant = instant_argument(fcinfo, generator);
 	TimestampTz before;
-	SfBackChange change;
+	bool		moved;
+	SfOpening	status;
 
 	sf_wait_and_lock(generator);
-	change = sf_change_back(generator, instant, &before);
+	status = sf_change_back(generator, instant, &before, &moved);
 	sf_generator_unlock(generator);
-	report_not_moved_back(generator, change, instant, before);
+	if (status != SF_OPENING_DONE)
+		sf_report_not_opened(generator, status);
+	if (!moved)
+		report_not_moved_back(generator, instant, before);
 	ereport(LOG,
 			errmsg("the generator of %s IDs was moved back to %s",
 				   sf_generator_name(generator), timestamptz_to_str(instant)));

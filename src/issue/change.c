@@ -173,26 +173,27 @@ sf_change_close(SfGenerator *generator)
 	return end;
 }
 
-SfBackChange
-sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
+SfOpening
+sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before, bool *moved)
 {
 	uint64		end = 0;
 
+	*moved = false;
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		return SF_BACK_MOVED_BEFORE;
+		return SF_OPENING_MOVED_BACK;
 	for (int line = 0; line < sf_generator_lines(generator); line++)
 	{
 		uint64		position = next_position(generator, line);
 
 		if (position == 0)
-			return SF_BACK_LOST;
+			return SF_OPENING_LOST;
 		end = Max(end, position);
 	}
 	*before = sf_generator_time(generator, end);
-	if (sf_position_at(&generator->layout, instant) < pg_atomic_read_u64(&generator->lease_start))
-		return SF_BACK_BEFORE_LEASE;
-	if (instant >= *before)
-		return SF_BACK_NOT_BACK;
+	if (instant >= *before ||
+		sf_position_at(&generator->layout, instant) < pg_atomic_read_u64(&generator->lease_start))
+		return SF_OPENING_DONE;
+	*moved = true;
 	pg_atomic_write_u32(&generator->moved_back, 1);
 	close_locked(generator);
 	if (generator->kind == SF_GENERATOR_BIGINT)
@@ -201,7 +202,7 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before)
 		sf_durable_lower_end(generator, line, instant);
 	if (sf_generator_is_open(generator))
 		*before = sf_generator_time(generator, sf_generator_end(generator));
-	return SF_BACK_MOVED;
+	return SF_OPENING_DONE;
 }
 
 bool

@@ -17,21 +17,15 @@
 extern SfOpening sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised,
 								 bool *layout_recorded);
 
-typedef enum SfBackChange
-{
-	SF_BACK_MOVED,
-	SF_BACK_NOT_BACK,			/* the generator is not past the instant */
-	SF_BACK_BEFORE_LEASE,
-	SF_BACK_LOST,				/* the durable end is lost */
-	SF_BACK_MOVED_BEFORE,		/* since the last start */
-} SfBackChange;
-
 /*
  * Close the generator until the next start, and let it begin at an instant then.  *before is a time
- * that no horizon was above.  The lock is held.  Raises the errors of sf_durable_raise; the
- * generator is closed then, and begins at an instant that it had reached.
+ * that no horizon was above.  *moved is false, and nothing changes, if the instant is not before
+ * that time, or is before the lease.  Returns SF_OPENING_DONE, SF_OPENING_LOST or
+ * SF_OPENING_MOVED_BACK.  The lock is held.  Raises the errors of sf_durable_raise; the generator
+ * is closed then, and begins at an instant that it had reached.
  */
-extern SfBackChange sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before);
+extern SfOpening sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before,
+								bool *moved);
 
 /*
  * Write a later promise to other servers, or 0, which ends the promises (horizon.c).  Returns false
