@@ -17,7 +17,7 @@ bool		sf_enable_timestamp_pushdown = true;
 char	   *sf_settings_registry;
 int			sf_settings_registry_lease;
 bool		sf_settings_registry_standby;
-char	   *sf_settings_layout_text;
+char		sf_settings_layout_text[SF_LAYOUT_TEXT_SIZE];
 SfLayout	sf_settings_layout;
 SfSequenceRange sf_settings_sequence_range;
 SfSequenceRange sf_settings_sno_sequence_range;

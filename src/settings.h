@@ -31,9 +31,12 @@ extern char *sf_settings_registry;	/* connection string, empty for none */
 extern int	sf_settings_registry_lease; /* s; 0: see registry/worker.c */
 extern bool sf_settings_registry_standby;	/* a standby leases as well */
 
-/* The parsed values of snowflake.layout and of the sequence ranges.  Set by hooks (snowflake.c). */
+/*
+ * The parsed values of snowflake.layout and of the sequence ranges, and the text of the layout, as
+ * short as possible if it is too long for messages.  Set by hooks (snowflake.c).
+ */
 extern SfLayout sf_settings_layout;
-extern char *sf_settings_layout_text;
+extern char sf_settings_layout_text[SF_LAYOUT_TEXT_SIZE];
 extern SfSequenceRange sf_settings_sequence_range;
 extern SfSequenceRange sf_settings_sno_sequence_range;
 

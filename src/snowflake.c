@@ -39,6 +39,7 @@ SF_MODULE_MAGIC("snowflake", SF_VERSION);
 	"Use a libpq connection string, such as \"host=registry.example.com dbname=registry user=snowflake_server\"."
 
 /* The texts of these settings, owned by PostgreSQL; the parsed values are in settings.c. */
+static char *layout_text;
 static char *sequence_range_text;
 static char *sno_sequence_range_text;
 
@@ -86,6 +87,8 @@ assign_layout(const char *newval, void *extra)
 	SfParseError error;
 
 	(void) sf_layout_parse(newval, &sf_settings_layout, &error);
+	if (strlcpy(sf_settings_layout_text, newval, SF_LAYOUT_TEXT_SIZE) >= SF_LAYOUT_TEXT_SIZE)
+		sf_layout_format(&sf_settings_layout, sf_settings_layout_text);
 }
 
 static bool
@@ -219,7 +222,7 @@ define_for_layout(void)
 	DefineCustomStringVariable("snowflake.layout",
 							   "Sets the layout of the bits of Snowflake IDs.",
 							   "The name of a layout in the view snowflake_layouts, or a definition.",
-							   &sf_settings_layout_text,
+							   &layout_text,
 							   "twitter",
 							   PGC_POSTMASTER, 0,
 							   check_layout, assign_layout, NULL);

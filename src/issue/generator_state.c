@@ -28,9 +28,7 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	generator->kind = kind;
 	generator->layout = *layout;
 	generator->range = sf_sequence_range_within(layout, range);
-	if (strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text)) >=
-		sizeof(generator->layout_text))
-		sf_layout_format(layout, generator->layout_text);
+	strlcpy(generator->layout_text, layout_text, sizeof(generator->layout_text));
 	sf_lock_init(&generator->lock, kind == SF_GENERATOR_SNO ? SF_LOCK_SNO : SF_LOCK_BIGINT,
 				 SF_WAIT_RESERVATION);
 	generator->leased = leased;
