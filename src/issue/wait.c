@@ -311,7 +311,6 @@ sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 static void
 report_overflow(SfGenerator *generator)
 {
-
 	ereport(LOG,
 			generator->kind == SF_GENERATOR_SNO ?
 			errmsg("type sno has been at its limit for a second") :
