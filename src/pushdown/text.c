@@ -92,14 +92,9 @@ static Expr *
 other_id(SfPass *pass, const SfCall *call, Node *text)
 {
 	SfCall		other;
-	RangeTblEntry *entry;
 
 	if (pass->root == NULL || !sf_time_call(text, &other) || other.function != call->function ||
 		other.column->varlevelsup > 0)
-		return NULL;
-	entry = pass->root->simple_rte_array[other.column->varno];
-	if (entry->rtekind == RTE_RELATION && other.column->varattno > 0 &&
-		sf_is_exempt(pass, entry->relid, other.column->varattno, &other))
 		return NULL;
 	return copyObject(other.id);
 }
