@@ -149,7 +149,11 @@ leads_to("$_->[0] without an end", qr/the registry sent more than 64 kB$/, $_->[
   [ 'notices', 'claim', flood(message('N', "SNOTICE\0C00000\0Mnotice of a false registry\0\0"), message('N', "SNOTICE\0C00000\0Mnotice of a false registry\0\0") x 1000) ],
   [ 'notices before the first query', 'start', flood(message('R', pack('N', 0)), message('N', "SNOTICE\0C00000\0Mnotice of a false registry\0\0") x 1000) ],
   [ 'parameters', 'start', flood(message('R', pack('N', 0)), message('S', "a\0b\0") x 1000) ];
-cmp_ok(peak() - $peak, '<', 20_000, 'and the memory of the registry worker does not grow by 20 MB');
+
+# libpq allocates the gigabyte that the row announces, and uses no part of it.  AddressSanitizer writes an eighth of that.
+my $maps = "/proc/$worker/maps";
+my $shadow = -r $maps && slurp_file($maps) =~ /libasan/ ? 2**30 / 8 / 1024 : 0;
+cmp_ok(peak() - $peak - $shadow, '<', 20_000, 'and the memory of the registry worker does not grow by 20 MB');
 unlike(slurp_file($server->logfile), qr/notice of a false registry/, 'notices are not in the log');
 
 fails_with($server, $nextval, '55000', qr/could not generate a Snowflake ID while the registry is unreachable/, qr/No machine ID has been leased to this server yet/);
