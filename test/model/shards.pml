@@ -213,12 +213,10 @@ inline promise(s)
 {
 	atomic {
 		called = s;
-#ifndef NOT_RAISED
 #ifdef REACH
 		raised = raised || cursor[s] < proposal;
 #endif
 		cursor[s] = MAX(cursor[s], RAISED(s, proposal));
-#endif
 #ifdef REACH
 		held_back = held_back || LEAST(s) < proposal;
 #endif
@@ -280,9 +278,7 @@ call:
 		}
 	:: s == SERVERS -> break
 	od;
-#ifndef LAST_FORGOTTEN
 	atomic { proposal = MAX(proposal, result) }
-#endif
 #ifdef COORDINATOR_FIRST
 	s = 0;
 	promise(0);
