@@ -52,7 +52,8 @@ sub leads_to
 {
 	my ($name, $error, %answers) = @_;
 
-	gives($other_error, claim => row((undef) x 5, 'another error', undef)) if leased('last_error') =~ $error;
+	gives($other_error, claim => row((undef) x 5, 'another error', undef)) || die "no other error before: $name"
+	  if leased('last_error') =~ $error;
 	ok(gives($error, %answers), $name) or diag(leased('last_error'));
 }
 
