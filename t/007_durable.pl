@@ -30,7 +30,7 @@ sub remove_state
 my @all = (65528 .. 65534);
 
 # Keep the WAL writer from flushing WAL before the server is crashed.
-sub stop_wal_writer { kill 'STOP', children(postmaster($server), 'walwriter'); }
+sub stop_wal_writer { kill 'STOP', wait_until(sub { (children(postmaster($server), 'walwriter'))[0] }); }
 
 # One state for all databases, which DROP EXTENSION keeps.
 log_matches($server, 0, qr/LOG:  created the durable state of Snowflake IDs with the layout "twitter"\n/, 'CREATE EXTENSION creates the state, which is logged');
@@ -101,7 +101,7 @@ my $pending = q{SELECT extract(epoch FROM reserved_until) * 1000000 < (SELECT re
 $server->restart;
 stop_wal_writer();
 ok(wait_until(sub { $server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SELECT count(snowflake_nextval()); $pending") =~ /t$/ }), 'an extension is pending');
-$server->safe_psql('postgres', q{SELECT snowflake_move_back(clock_timestamp() - interval '1 s')});
+$server->safe_psql('postgres', q{SELECT snowflake_move_back(clock_timestamp() - interval '1 min')});
 is($server->safe_psql('postgres', "SELECT reserved_until IS NULL FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'and is dropped');
 crash($server);
 $server->start;

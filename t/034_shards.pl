@@ -44,6 +44,11 @@ is($coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(NULL) I
 $coordinator->safe_psql('postgres', "$statements SELECT snowflake_promise_horizon(1)");
 is($coordinator->safe_psql('postgres', $horizon), '1', 'from the first promise on, the horizon is the last one');
 
+# A promise that is below a horizon that was returned before admits no row below that horizon.
+$coordinator->safe_psql('postgres', q{CREATE TABLE local (id bigint PRIMARY KEY); SELECT snowflake_enable_feed('local')});
+fails_with($coordinator, "INSERT INTO local VALUES ($before - 1)", '55000', $late);
+$coordinator->safe_psql('postgres', 'DROP TABLE local');
+
 sub advance { return $coordinator->safe_psql('postgres', "CALL advance_horizon(); $horizon"); }
 
 sub insert

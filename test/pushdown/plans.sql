@@ -55,16 +55,27 @@ CREATE VIEW everything AS SELECT * FROM big UNION ALL SELECT * FROM ranked UNION
 CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM timed WHERE tenant <> 1;
 VACUUM ANALYZE;
 
-/* What a query takes, and what the planner expects. */
-CREATE TYPE effort AS (buffers bigint, ms float8, rows float8, cost float8);
+/*
+ * What a query takes: the pages that it reads; its work, which is these pages and, at 0.01 each as
+ * the planner counts them, the rows that all nodes of its plan return or remove; and its time.
+ */
+CREATE TYPE effort AS (pages bigint, work float8, ms float8);
 CREATE FUNCTION effort(query text, pushdown boolean) RETURNS effort LANGUAGE plpgsql AS $$
 DECLARE
 	explained jsonb;
 BEGIN
 	PERFORM set_config('snowflake.enable_timestamp_pushdown', pushdown::text, true);
 	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ' || query INTO explained;
-	RETURN (SELECT ((p -> 'Shared Hit Blocks')::bigint + (p -> 'Shared Read Blocks')::bigint, explained -> 0 -> 'Execution Time', p -> 'Plan Rows', p -> 'Total Cost')::effort
-		FROM (SELECT explained -> 0 -> 'Plan' AS p) plans);
+	RETURN (
+		SELECT (pages, pages + 0.01 * (
+			SELECT sum((node -> 'Actual Loops')::float8 * ((node -> 'Actual Rows')::float8 +
+				coalesce((node -> 'Rows Removed by Filter')::float8, 0) +
+				coalesce((node -> 'Rows Removed by Join Filter')::float8, 0) +
+				coalesce((node -> 'Rows Removed by Index Recheck')::float8, 0)))
+			FROM jsonb_path_query(explained, 'strict $.** ? (exists(@."Node Type"))') AS node),
+			explained -> 0 -> 'Execution Time')::effort
+		FROM (SELECT (p -> 'Shared Hit Blocks')::bigint + (p -> 'Shared Read Blocks')::bigint AS pages
+			FROM (SELECT explained -> 0 -> 'Plan' AS p) plans) read);
 END $$;
 
 CREATE FUNCTION plan_of(query text, pushdown boolean) RETURNS text LANGUAGE plpgsql AS $$
@@ -79,27 +90,20 @@ BEGIN
 	RETURN plan;
 END $$;
 
-/* The nodes of a plan, without the conditions, which have costs of their own. */
-CREATE FUNCTION nodes(plan text) RETURNS text LANGUAGE sql IMMUTABLE
-RETURN regexp_replace(regexp_replace(plan, '\(cost=[^)]*\)', '', 'g'), '[^\n]*(Filter|Cond|Key): [^\n]*\n', '', 'g');
-
 /*
- * With pushdown a query reads at most a few pages more, unless it is estimated to cost less than half: an index is
- * searched for each row of another table.  If the estimates of rows agree, another plan costs about as much.
+ * A plan is worse with pushdown if it does more work, but for a few pages.  The estimates of the planner do not count.
  */
-CREATE TABLE plans (number integer, query text, more_buffers boolean, more_cost boolean, slower boolean, fewer_buffers boolean);
+CREATE TABLE plans (number integer, query text, worse boolean, slower boolean, fewer_pages boolean);
 CREATE PROCEDURE compare(number integer, query text) LANGUAGE plpgsql AS $$
 DECLARE
 	plain effort := effort(query, false);
 	pushed effort := effort(query, true);
-	more_buffers boolean := pushed.buffers > plain.buffers + 8 AND pushed.cost > plain.cost / 2;
-	more_cost boolean := pushed.cost > plain.cost * 1.1 + 0.1 AND pushed.rows BETWEEN plain.rows * 0.95 AND plain.rows * 1.05
-		AND nodes(plan_of(query, true)) <> nodes(plan_of(query, false));
+	worse boolean := pushed.work > plain.work + 8;
 	slower boolean := pushed.ms > plain.ms * 2 + 0.5 AND (effort(query, true)).ms > (effort(query, false)).ms * 2 + 0.5;
 BEGIN
-	INSERT INTO plans VALUES (number, query, more_buffers, more_cost, slower, pushed.buffers + 8 < plain.buffers);
-	IF more_buffers OR more_cost THEN
-		RAISE WARNING E'query %: % and % buffers, % and % ms\n%\nwith pushdown:\n%without:\n%',
-			number, pushed.buffers, plain.buffers, pushed.ms, plain.ms, query, plan_of(query, true), plan_of(query, false);
+	INSERT INTO plans VALUES (number, query, worse, slower, pushed.pages + 8 < plain.pages);
+	IF worse THEN
+		RAISE WARNING E'query %: work of % and %, % and % ms\n%\nwith pushdown:\n%without:\n%',
+			number, pushed.work, plain.work, pushed.ms, plain.ms, query, plan_of(query, true), plan_of(query, false);
 	END IF;
 END $$;
