@@ -90,7 +90,7 @@ $third->stop;
 }
 
 # A registry that does not answer when the server releases its lease: the server stops nevertheless.
-my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $registry->host) ]);
+my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', 'log_min_messages = debug1', hosts('connect_timeout=600', $registry->host) ]);
 $fleet->begins_to_issue($holder, 'a server that holds a lease issues IDs');
 my $machine_id = $fleet->machine_id($holder);
 pause_postmaster($registry);
@@ -98,8 +98,9 @@ my $log = -s $holder->logfile;
 $holder->stop;
 pass('a server stops while the registry hangs');
 log_matches($holder, $log, qr/could not release the lease of the machine ID\n.*DETAIL:  The error was: .*\n.*HINT:  No action is needed/, 'and says that its lease runs out');
+$log = -s $holder->logfile;
 $holder->start;
-wait_until(sub { $fleet->registry_worker($holder) }) or die 'no registry worker runs';
+wait_for_log($holder, $log, qr/DEBUG:  starting background worker process "snowflake registry worker"/, 'it is started again, and a registry worker with it');
 $holder->stop;
 pass('also while the registry worker waits for a connection');
 resume_postmaster($registry);
