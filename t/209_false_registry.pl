@@ -199,8 +199,8 @@ wait_until(sub { $false->asked >= $asked + 20 });
 cmp_ok($false->asked - $asked, '<=', 10 * (time - $began) + 2, 'a server does not ask in a tight loop');
 
 # The numbers of the server itself.
-my @workers = registry_workers();
-is(scalar(grep { $_ ne $workers[0] } @workers), 0, 'the registry worker was not restarted');
+my %workers = map { $_ => 1 } registry_workers();
+like(join(' ', keys %workers), qr/^\d+$/, 'the registry worker was not restarted');
 $false->answer(identity => row(42), release => row());
 $server->append_conf('postgresql.conf', 'snowflake.machine_id = 7');
 $server->stop;

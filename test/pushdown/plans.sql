@@ -91,7 +91,8 @@ BEGIN
 END $$;
 
 /*
- * A plan is worse with pushdown if it does more work, but for a few pages.  The estimates of the planner do not count.
+ * A plan with pushdown is worse if its work exceeds that of the plan without pushdown by more than
+ * 8 pages.  The planner's estimates are not compared.
  */
 CREATE TABLE plans (number integer, query text, worse boolean, slower boolean, fewer_pages boolean);
 CREATE PROCEDURE compare(number integer, query text) LANGUAGE plpgsql AS $$
