@@ -20,6 +20,12 @@
 -- with the clock, and snowflake_count, which counts calls.  A call reads the base, takes the next
 -- count, and reads the base again.  If the base has changed meanwhile, the call begins again.
 --
+-- A call moves the base to the clock if its position is more than 10 ms earlier than the first
+-- clock that it has read.  A later reading would not do: if a move takes longer than 10 ms, a call
+-- would move the base again and again, and each time make all others begin again.  As it is, a
+-- call moves the base once, or again if the clock was set back meanwhile.  So calls end on a slow
+-- server.
+--
 -- Two calls have different positions.  Let c1 < c2 be their counts, and b1 and b2 their bases.  The
 -- first call has read b1 before it took c1.  The second call has read b2 again after it took c2,
 -- which is later.  The base never decreases, so b1 <= b2, and b1 + c1 < b2 + c2.
@@ -292,6 +298,7 @@ DECLARE
 	pos bigint;
 	ahead bigint;
 	now_tick bigint;
+	began bigint;
 BEGIN
 	IF current_setting('snowflake_sql.holds_horizon', true) IS DISTINCT FROM 'on' THEN
 		pos := (pg_sequence_last_value(%2$L) + pg_sequence_last_value(%3$L)) >> %13$s & 4294967295;
@@ -303,8 +310,9 @@ BEGIN
 		pos := base + nextval(%3$L);
 		CONTINUE WHEN pg_sequence_last_value(%2$L) <> base;
 		now_tick := ((date_part('epoch', clock_timestamp()) * 1000000)::bigint - %5$s) / %6$s;
+		began := coalesce(began, now_tick);
 		ahead := (pos >> %4$s) - now_tick;
-		EXIT WHEN ahead BETWEEN -%7$s AND %7$s;
+		EXIT WHEN pos >> %4$s >= began - %7$s AND ahead <= %7$s;
 		IF ahead < 0 THEN
 			PERFORM %1$I.snowflake_move(now_tick);
 		ELSIF ahead * %6$s <= 5000000 THEN

@@ -88,7 +88,7 @@ wait_for_log($server, $log, qr/WARNING:  the new value of "snowflake.machine_id"
 $server->safe_psql('postgres', 'ALTER SYSTEM SET restart_after_crash = on');
 $server->safe_psql('postgres', 'SELECT sno_nextval()');
 $server->reload;
-ok(kill_process($server, $server->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'})), 'the processes are restarted');
+ok(kill_process($server, wal_writer($server)), 'the processes are restarted');
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '1min'; SELECT snowflake_machine_id(snowflake_nextval()), sno_partition(sno_nextval())"),
 	'7|7', 'the crash of a process does not change the machine ID');
 $server->restart;

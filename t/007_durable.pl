@@ -29,13 +29,8 @@ sub remove_state
 }
 my @all = (65528 .. 65534);
 
-# Keep the WAL writer from flushing WAL before the server is crashed.  Under valgrind its process has no title.
-sub stop_wal_writer
-{
-	my $wal_writer = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'};
-
-	kill 'STOP', wait_until(sub { $server->safe_psql('postgres', $wal_writer) });
-}
+# Keep the WAL writer from flushing WAL before the server is crashed.
+sub stop_wal_writer { kill 'STOP', wal_writer($server); }
 
 # One state for all databases, which DROP EXTENSION keeps.
 log_matches($server, 0, qr/LOG:  created the durable state of Snowflake IDs with the layout "twitter"\n/, 'CREATE EXTENSION creates the state, which is logged');

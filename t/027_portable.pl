@@ -238,6 +238,45 @@ $clock->set($latest - 3500);
 fails_with($server, "\\connect load\nSELECT snowflake_nextval()", '55000', qr/the clock is behind the last Snowflake ID/);
 $clock->set($latest);
 
+# A server on which a move of the base takes longer than the 10 ms by which the base may be behind the clock:
+# each of four sessions is issued its IDs.  Between two IDs it waits until the base is behind again.
+$server->safe_psql('postgres', 'CREATE DATABASE slow');
+ok(portable('slow', machine_id => 8), 'a database for slow moves');
+$server->safe_psql('slow', <<'SQL');
+ALTER FUNCTION snowflake_move(bigint) RENAME TO snowflake_move_base;
+CREATE FUNCTION snowflake_move(tick bigint) RETURNS void LANGUAGE sql SECURITY DEFINER BEGIN ATOMIC SELECT snowflake_move_base(tick); SELECT FROM pg_sleep(0.05); END;
+CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer);
+SQL
+my $slow = "$scratch/slow.sql";
+append_to_file($slow, "SET statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s';\n" . "INSERT INTO items VALUES (DEFAULT, 1); SELECT pg_sleep(0.02);\n" x 20);
+$_->finish for map { IPC::Run::start([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr('slow'), '-f', $slow ], '2>>', "$scratch/errors", '>', '/dev/null') } 1 .. 4;
+is(errors(), '', 'calls end though each move is slow');
+is($server->safe_psql('slow', 'SELECT count(*) FROM items'), '80', 'and all IDs are issued');
+
+# The base moves forward only.  It is moved while a call waits for a lock before it takes its count: the call begins again.
+sub move_to
+{
+	my ($interval) = @_;
+
+	return $server->safe_psql('slow', "SELECT boundary FROM snowflake_boundary(clock_timestamp() + interval '$interval') boundary, snowflake_move_base(boundary >> 22)");
+}
+
+my $base = q{SELECT pg_sequence_last_value('snowflake_base')};
+move_to('1 s');
+my $moved = $server->safe_psql('slow', $base);
+move_to('-1 s');
+is($server->safe_psql('slow', $base), $moved, 'the base does not move back');
+$server->safe_psql('slow', q{DO $$ BEGIN EXECUTE replace(pg_get_functiondef('snowflake_nextval'::regproc), 'pos := base +', 'PERFORM pg_advisory_xact_lock_shared(1); pos := base +'); END $$});
+my $holder = $server->background_psql('slow');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $issued = '';
+my $call = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('slow'), '-c', 'SELECT snowflake_nextval()' ], '>', \$issued);
+$server->poll_query_until('slow', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
+my $boundary = move_to('3 s');
+$holder->quit;
+$call->finish;
+cmp_ok($issued, '>=', $boundary, 'an ID of the base to which it was moved meanwhile');
+
 # Calls are cancelled at any moment.  They hold no lock then, and others go on.
 my @calls = map { (sprintf('SET statement_timeout = %d;', 1 + $_ % 40), 'SELECT max(snowflake_nextval()) FROM (SELECT pg_sleep(0.011) FROM generate_series(1, 3) n) q;',
 		sprintf('SET statement_timeout = %d;', 1 + $_ % 7), 'SELECT max(snowflake_nextval()) FROM generate_series(1, 1000000);') } 1 .. scaled(200, 60);

@@ -33,9 +33,7 @@ for my $round (1 .. 12)
 {
 	for my $server (@servers)
 	{
-		my $worker = $fleet->registry_worker($server) or next;
-
-		kill 'TERM', $worker;
+		$fleet->end_registry_worker($server);
 		$passed++;
 		select(undef, undef, undef, rand 0.3);
 	}

@@ -90,7 +90,7 @@ $third->stop;
 }
 
 # A registry that does not answer when the server releases its lease: the server stops nevertheless.
-my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', 'log_min_messages = debug1', hosts('connect_timeout=600', $registry->host) ]);
+my $holder = $fleet->server('holder', lines => [ 'snowflake.registry_lease = 600', hosts('connect_timeout=600', $registry->host) ]);
 $fleet->begins_to_issue($holder, 'a server that holds a lease issues IDs');
 my $machine_id = $fleet->machine_id($holder);
 pause_postmaster($registry);
@@ -230,7 +230,7 @@ $fleet->begins_to_issue($asking, 'it issues IDs when the registry is back');
 
 # The times of attempts are random.  A renewal is due at half of the lease at the latest (1800 s), and
 # not before three eighths of it; a reload asks at once.
-my $random = $fleet->server('random', lines => [ 'snowflake.registry_lease = 3600', 'log_min_messages = debug1' ]);
+my $random = $fleet->server('random', lines => [ 'snowflake.registry_lease = 3600' ]);
 my $from = 0;
 
 # The times in ms that the server has logged since $from, once there are so many.

@@ -54,13 +54,10 @@ sub leads_to
 	ok(gives($error, %answers), $name) or diag(leased('last_error'));
 }
 
-# The process of the registry worker after each request, as the log has it: under valgrind it has no title.
-sub registry_workers { return slurp_file($server->logfile) =~ /\[(\d+)\] DEBUG:  the next request of a lease is due/g; }
-
 # The peak of the memory of the registry worker, in kB, or 0 if the system does not tell.
 sub peak
 {
-	my $status = '/proc/' . (registry_workers())[-1] . '/status';
+	my $status = '/proc/' . (registry_workers($server))[-1] . '/status';
 
 	return -r $status && slurp_file($status) =~ /^VmHWM:\s+(\d+) kB/m ? $1 : 0;
 }
@@ -161,7 +158,7 @@ leads_to("$_->[0] without an end", qr/the registry sent more than 64 kB$/, $_->[
   [ 'parameters', 'start', flood(message('R', pack('N', 0)), message('S', "a\0b\0") x 1000) ];
 
 # libpq allocates the gigabyte that the row announces, and uses no part of it.  AddressSanitizer writes an eighth of that.
-my $maps = '/proc/' . (registry_workers())[-1] . '/maps';
+my $maps = '/proc/' . (registry_workers($server))[-1] . '/maps';
 my $shadow = -r $maps && slurp_file($maps) =~ /libasan/ ? 2**30 / 8 / 1024 : 0;
 cmp_ok(peak() - $peak - $shadow, '<', 20_000, 'and the memory of the registry worker does not grow by 20 MB');
 unlike(slurp_file($server->logfile), qr/notice of a false registry/, 'notices are not in the log');
@@ -199,7 +196,7 @@ wait_until(sub { $false->asked >= $asked + 20 });
 cmp_ok($false->asked - $asked, '<=', 10 * (time - $began) + 2, 'a server does not ask in a tight loop');
 
 # The numbers of the server itself.
-my %workers = map { $_ => 1 } registry_workers();
+my %workers = map { $_ => 1 } registry_workers($server);
 like(join(' ', keys %workers), qr/^\d+$/, 'the registry worker was not restarted');
 $false->answer(identity => row(42), release => row());
 $server->append_conf('postgresql.conf', 'snowflake.machine_id = 7');

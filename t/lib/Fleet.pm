@@ -77,7 +77,7 @@ sub lines
 	my $string = join(' ', 'host=' . join(',', map { $_->host } @hosts), 'port=' . join(',', map { $_->port } @hosts),
 		'dbname=postgres', 'target_session_attrs=read-write');
 
-	return ("snowflake.registry = '$string'", 'snowflake.registry_lease = 2', "snowflake.max_wait = '5s'", @more);
+	return ("snowflake.registry = '$string'", 'snowflake.registry_lease = 2', "snowflake.max_wait = '5s'", 'log_min_messages = debug1', @more);
 }
 
 # A new server, started, under a clock if one is given.
@@ -204,12 +204,14 @@ sub leased
 	return $server->safe_psql('postgres', "SELECT $column FROM pg_stat_snowflake WHERE generator = 'bigint'");
 }
 
-# The process of a server's registry worker, or 0.
+# The process of a server's registry worker, or 0 if none runs, or if it has not ended its first request.
 sub registry_worker
 {
 	my ($self, $server) = @_;
 
-	return (children(postmaster($server), 'snowflake registry worker'))[0] // 0;
+	my $last = (registry_workers($server))[-1] // return 0;
+
+	return kill(0, $last) ? $last : 0;
 }
 
 # Terminate a server's registry worker, which runs; returns its process.

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wait_until scaled start_issuing none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wal_writer registry_workers wait_until scaled start_issuing none_is_issued_twice);
 
 sub import
 {
@@ -196,7 +196,8 @@ sub resume_postmaster
 # If a test dies, its servers are stopped.
 END { kill 'CONT', keys %paused; }
 
-# The children of a postmaster, or those whose title matches a pattern.
+# The children of a postmaster, or those whose title matches a pattern, if there are any.  Under valgrind a
+# process has no title.
 sub children
 {
 	my ($postmaster, @pattern) = @_;
@@ -208,6 +209,24 @@ sub children
 	die "@command failed" if $? >> 8 > 1;
 	chomp @children;
 	return @children;
+}
+
+# The process of a server's WAL writer.
+sub wal_writer
+{
+	my ($server) = @_;
+
+	return wait_until(sub { $server->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'}) })
+	  || die 'no WAL writer runs';
+}
+
+# The process of a server's registry worker after each request, as a log with log_min_messages = debug1
+# has it: such a process is not in pg_stat_activity.
+sub registry_workers
+{
+	my ($server) = @_;
+
+	return slurp_file($server->logfile) =~ /\[(\d+)\] DEBUG:  the next request of a lease is due/g;
 }
 
 # Kill a postmaster and its children so that none of them can do anything more, and wait until
