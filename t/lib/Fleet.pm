@@ -7,11 +7,12 @@ use SnowflakeTest;
 use TestClock;
 
 # A registry that is started, under a clock if one is given.  Servers that are given no clock use
-# that of the registry.
+# that of the registry.  script/test-checked does not run it under valgrind.
 sub new
 {
 	my ($class, $clock) = @_;
-	my $registry = snowflake_server('registry', { preload => '', extension => 0, clock => $clock, init => [ allows_streaming => 1 ] }, 'max_connections = 100');
+	my $registry = snowflake_server('registry', { preload => '', extension => 0, clock => $clock, init => [ allows_streaming => 1 ] },
+		'max_connections = 100', 'snowflake_test.checked = off');
 	my $self = bless { registry => $registry, clock => $clock, files => [], writers => [] }, $class;
 
 	$self->make_registry('postgres');
