@@ -151,12 +151,14 @@ sub begins_to_issue
 }
 
 # A session that issues some IDs of both kinds again and again until stop_writers, whatever
-# errors are raised.
+# errors are raised.  Where all is slow, as under valgrind, it leaves the processors to others meanwhile.
+my $pause = $PostgreSQL::Test::Utils::timeout_default > 1000 ? 0.5 : 0.01;
+
 sub start_writer
 {
 	my ($self, $server) = @_;
 
-	$self->start_session($server, $self->query(50) . "SELECT pg_sleep(0.01);\n");
+	$self->start_session($server, $self->query(50) . "SELECT pg_sleep($pause);\n");
 }
 
 # One that issues as many as possible.
