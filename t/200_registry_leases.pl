@@ -5,7 +5,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 
-my $registry = snowflake_server('registry', { preload => '', extension => 0 }, 'max_connections = 60', 'snowflake_test.checked = off');
+my $registry = snowflake_server('registry', { registry => 1 }, 'max_connections = 60');
 $registry->safe_psql('postgres', 'CREATE DATABASE busy');
 $registry->safe_psql('busy', 'CREATE EXTENSION snowflake_registry; SELECT snowflake_registry.declare_first()');
 

@@ -10,9 +10,8 @@ use TestClock;
 # Of all servers.
 my $clock = TestClock->new;
 
-my $unchecked = 'snowflake_test.checked = off';
-my %of_registry = (preload => '', extension => 0, clock => $clock);
-my $one = snowflake_server('one', { %of_registry, init => [ allows_streaming => 1, has_archiving => 1 ] }, $unchecked);
+my %of_registry = (registry => 1, clock => $clock);
+my $one = snowflake_server('one', { %of_registry, init => [ allows_streaming => 1, has_archiving => 1 ] });
 $one->safe_psql('postgres', "CREATE DATABASE $_") for 'registry', 'plain';
 
 # Without a superuser; and the schema public may be dropped.
@@ -86,7 +85,7 @@ my $recovered = snowflake_server('recovered', { clock => $clock, backup => [ $on
 $one->safe_psql('postgres', "SELECT pg_create_restore_point('here')");
 
 # With a system identifier of its own.
-my $restored = snowflake_server('restored', { %of_registry, init => [ extra => ['--no-instructions'] ] }, $unchecked);
+my $restored = snowflake_server('restored', { %of_registry, init => [ extra => ['--no-instructions'] ] });
 $restored->safe_psql('postgres', 'CREATE ROLE owner');
 for ('registry', 'plain')
 {

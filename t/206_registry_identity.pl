@@ -143,7 +143,7 @@ for my $server ($first, $second)
 	move($server, $registry, 'postgres', 'snowflake_server');
 	$fleet->begins_to_issue($server, $server->name . ' leases as an admitted role');
 }
-my $target = snowflake_server('target', { preload => '', extension => 0, init => [ extra => [ '--no-sync' ] ] });
+my $target = snowflake_server('target', { registry => 1, init => [ extra => [ '--no-sync' ] ] });
 $target->safe_psql('postgres', 'CREATE ROLE snowflake_server LOGIN; CREATE DATABASE moved');
 $registry->safe_psql('postgres', <<'SQL');
 REVOKE CONNECT ON DATABASE postgres FROM PUBLIC, snowflake_server;

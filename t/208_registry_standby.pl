@@ -77,7 +77,7 @@ $fleet->wait_for_state($late, 'standby');
 my $fixed = $fleet->server('fixed', lines => [ 'snowflake.registry_standby = on', 'snowflake.machine_id = 77', 'snowflake.registry_lease = 600' ]);
 $fleet->begins_to_issue($fixed, 'a server with a fixed machine ID issues IDs');
 $fixed->backup('backup');
-my $other = standby($fixed, 'other', 'log_min_messages = debug1');
+my $other = standby($fixed, 'other');
 $other->poll_query_until('postgres', "SELECT registry_state = 'standby' FROM pg_stat_snowflake LIMIT 1") or die;
 wait_for_log($other, 0, qr/DEBUG:  starting background worker process "snowflake registry worker"/, 'its standby has a registry worker');
 $fixed->stop;

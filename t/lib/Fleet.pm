@@ -7,12 +7,11 @@ use SnowflakeTest;
 use TestClock;
 
 # A registry that is started, under a clock if one is given.  Servers that are given no clock use
-# that of the registry.  script/test-checked does not run it under valgrind.
+# that of the registry.
 sub new
 {
 	my ($class, $clock) = @_;
-	my $registry = snowflake_server('registry', { preload => '', extension => 0, clock => $clock, init => [ allows_streaming => 1 ] },
-		'max_connections = 100', 'snowflake_test.checked = off');
+	my $registry = snowflake_server('registry', { registry => 1, clock => $clock, init => [ allows_streaming => 1 ] }, 'max_connections = 100');
 	my $self = bless { registry => $registry, clock => $clock, files => [], writers => [] }, $class;
 
 	$self->make_registry('postgres');
@@ -214,7 +213,7 @@ sub registry_worker
 
 	my $last = (registry_workers($server))[-1] // return 0;
 
-	return kill(0, $last) ? $last : 0;
+	return (grep { $_ == $last } children(postmaster($server))) ? $last : 0;
 }
 
 # Terminate a server's registry worker, which runs; returns its process.

@@ -103,6 +103,8 @@ if ($ENV{INITDB_TEMPLATE})
 #
 #   preload => ''        the library is not preloaded; or the preloaded ones
 #   extension => 0       the extension is not created
+#   registry => 1        it is a registry, which has neither, and so is not run under valgrind
+#                        (script/test-checked)
 #   clock => CLOCK       the TestClock of the server
 #   init => [...]        options of Cluster->init
 #   backup => [...]      the arguments of Cluster->init_from_backup: the server, its backup, options.
@@ -112,7 +114,8 @@ if ($ENV{INITDB_TEMPLATE})
 sub snowflake_server
 {
 	my ($name, @lines) = @_;
-	my %with = (preload => 'snowflake', extension => 1, start => 1, ref $lines[0] ? %{ shift @lines } : ());
+	my %options = ref $lines[0] ? %{ shift @lines } : ();
+	my %with = (preload => 'snowflake', extension => 1, start => 1, $options{registry} ? (preload => '', extension => 0) : (), %options);
 	my $server = PostgreSQL::Test::Cluster->new($name, $with{port} ? (port => $with{port}) : ());
 
 	$server->{clock} = $with{clock};
@@ -124,6 +127,7 @@ sub snowflake_server
 	{
 		$server->init(@{ $with{init} // [] });
 		unshift @lines, "shared_preload_libraries = '$with{preload}'";
+		unshift @lines, 'snowflake_test.checked = off' if $with{registry};
 	}
 	$server->append_conf('postgresql.conf', join("\n", @lines));
 	return $server unless $with{start};
