@@ -164,7 +164,7 @@ is(held(2), 'held', 'the previous one is not granted again');
 $registry->safe_psql('postgres', "SELECT snowflake_registry.declare_dead(1, '2020-01-01'), snowflake_registry.declare_dead(2, '2020-01-01')");
 
 # snowflake.machine_id and a registry: that machine ID is leased.
-my $fixed = $fleet->server('fixed', lines => [ 'snowflake.machine_id = 77', 'snowflake.registry_lease = 30' ]);
+my $fixed = $fleet->server('fixed', lines => [ 'snowflake.machine_id = 77', 'snowflake.registry_lease = 600' ]);
 ok($fleet->issues($fixed), 'a server with a machine ID issues IDs');
 is($fleet->machine_id($fixed), '77', 'with that one');
 $fixed->restart;
@@ -180,6 +180,7 @@ $fixed->safe_psql('postgres', 'CREATE ROLE app');
 my (undef, undef, $refused) = $fixed->psql('postgres', "SET ROLE app; $nextval");
 like($refused, qr/DETAIL:  A machine ID might be available after \Q@{[ substr($taken, 0, 19) ]}\E/, 'which all roles can see');
 unlike($refused, qr/taken|fixed/, 'but not the holder');
+configure($fixed, 'snowflake.registry_lease', 30);
 $registry->safe_psql('postgres', 'SELECT snowflake_registry.declare_dead(77, clock_timestamp())');
 $fleet->begins_to_issue($fixed, 'declared dead, the old holder is not waited for');
 is($fixed->safe_psql('postgres', 'SHOW snowflake.registry_lease'), '30s', 'a lease of its own');
