@@ -100,7 +100,7 @@ my $pending = q{SELECT extract(epoch FROM reserved_until) * 1000000 < (SELECT re
 	FROM pg_stat_snowflake WHERE generator = 'bigint'};
 $server->restart;
 stop_wal_writer();
-$server->safe_psql('postgres', "SET statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'; DO \$\$ BEGIN WHILE ($pending) IS NOT TRUE LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$");
+$server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; SET statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'; DO \$\$ BEGIN WHILE ($pending) IS NOT TRUE LOOP PERFORM snowflake_nextval(), pg_sleep(0.01); END LOOP; END \$\$");
 is($server->safe_psql('postgres', $pending), 't', 'an extension is pending');
 $server->safe_psql('postgres', q{SELECT snowflake_move_back(clock_timestamp() - interval '1 min')});
 is($server->safe_psql('postgres', "SELECT reserved_until IS NULL FROM pg_stat_snowflake WHERE generator = 'bigint'"), 't', 'and is dropped');
