@@ -296,7 +296,9 @@ is($server->safe_psql('postgres', $floor_of), $before, 'a call that is refused c
 like($server->safe_psql('postgres', $nextval), qr/^\d+$/, 'and IDs are still issued');
 
 # A session drops the batch that it took before the floor was set, and before the generator was moved
-# back.  (A batch ends with its transaction, so these are in one.)
+# back.  (A batch ends with its transaction, so these are in one.)  A batch has as many IDs as the session uses in a
+# 64th of a tick, so a long tick is one in which a slow server takes more than one ID at once.
+restart_with_layout($server, 'epoch=2024-01-01 tick=100ms timestamp=40 machine=10 sequence=12');
 $server->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_ahead = 60000');
 $server->reload;
 $server->poll_query_until('postgres', q(SELECT current_setting('snowflake.max_ahead') = '1min'));
@@ -315,10 +317,11 @@ sub holds_batch
 	return $session;
 }
 
-$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '10 s')");
-# A batch ends with its transaction: the next ID is not the next one of the batch.
+# A batch ends with its transaction: the next ID is not the next one of the batch, but the first one of the next batch.
+# The generator is ahead of the clock, on which the next ID would depend otherwise.
 my $session = $server->background_psql('postgres', on_error_stop => 0);
 ok(wait_until(sub {
+	$session->query("SELECT snowflake_set_floor(now() + interval '10 s')");
 	$session->query($batch);
 	my $difference = -$session->query($nextval) + $session->query($nextval);
 	return $difference > 1 && $difference <= 64;
@@ -362,7 +365,7 @@ for my $way (sort keys %restart)
 	$server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '55 s')");
 	stop_wal_writer() if $way eq 'a crash';
 	my $holder = holds_batch($way);
-	my $instant = $server->safe_psql('postgres', q{SELECT date_trunc('milliseconds', now() + interval '50 s')});
+	my $instant = $server->safe_psql('postgres', q{SELECT date_trunc('second', now() + interval '50 s')});
 	my $from = -s $server->logfile;
 	my ($status, undef, $warning) = $server->psql('postgres', "SELECT snowflake_move_back('$instant')");
 
@@ -381,7 +384,7 @@ for my $way (sort keys %restart)
 
 # A second call before the restart is refused, whatever its instant is.
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '55 s')");
-my ($first, @others) = split /\n/, $server->safe_psql('postgres', "SELECT date_trunc('milliseconds', now() + n * interval '1 s') FROM unnest(ARRAY[45, 50, 40]) AS n");
+my ($first, @others) = split /\n/, $server->safe_psql('postgres', "SELECT date_trunc('second', now() + n * interval '1 s') FROM unnest(ARRAY[45, 50, 40]) AS n");
 $server->psql('postgres', "SELECT snowflake_move_back('$first')");
 fails_with($server, "SELECT snowflake_move_back('$_')", @moved) for @others;
 $server->restart;
@@ -407,6 +410,7 @@ $server->safe_psql('postgres', "SET allow_system_table_mods = on; DELETE FROM pg
 $server->restart;
 cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), '>', $last, 'a call that fails has not moved the generator back');
 move_back($server, 'now()');
+restart_with_layout($server, 'discord');
 
 # Under load, a floor at the present time is never an error, and none of the sessions notices.
 my @running = map { start_issuing($server, 'SELECT snowflake_nextvals(2147483647)') } 1 .. 4;
