@@ -664,7 +664,8 @@ SELECT snowflake_registry.identity();
 SELECT snowflake_registry.admit('regress_snowflake_server');
 RESET ROLE;
 SELECT p.oid::regprocedure AS function FROM pg_proc p WHERE pronamespace = 'snowflake_registry'::regnamespace
-    AND has_function_privilege('regress_snowflake_other', p.oid, 'EXECUTE');
+    AND has_function_privilege('regress_snowflake_other', p.oid, 'EXECUTE')
+    ORDER BY proname;
 SELECT snowflake_registry.admit('regress_snowflake_nobody');
 \set VERBOSITY default
 SELECT snowflake_registry.admit('regress_snowflake_other');
