@@ -20,7 +20,7 @@ SELECT generator,
 FROM pg_stat_snowflake WHERE generator = 'bigint' \gx
 
 -- a floor that the generator has passed changes nothing
-SELECT snowflake_set_floor(now() - interval '1 s');
+SELECT snowflake_set_floor(now() - interval '1 min');
 -- it is moved back only to an earlier time
 SELECT snowflake_move_back('2070-01-01 00:00Z');
 -- the floor moved past the reservation: the reservation is extended above it; the caller waits,
