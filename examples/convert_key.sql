@@ -432,14 +432,15 @@ SELECT relation, k.attnum,
 FROM convert_key.columns k JOIN pg_attribute a ON a.attrelid = k.relation AND a.attnum = k.attnum;
 
 -- The statements that add columns, with triggers that set them whenever a row is written, and
--- constraints that each row satisfies that is written since.  An action of a foreign key of the new
--- columns can come before that of the old ones.  The first trigger lets it do nothing then, so that
--- the triggers of the user are called once.
+-- constraints that each row satisfies that is written since.  A program that disables all triggers
+-- and enables them again leaves none that is ENABLE ALWAYS; then they are made again.  An action of
+-- a foreign key of the new columns can come before that of the old ones.  The first trigger lets it
+-- do nothing then, so that the triggers of the user are called once.
 CREATE OR REPLACE FUNCTION convert_key.skip() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN RETURN NULL; END';
 CREATE OR REPLACE VIEW convert_key.additions AS
 SELECT format('CALL convert_key.change(%L, %L)', ARRAY[k.relation], format($s$
-    ALTER TABLE %1$s %2$s;
+    %2$s
     CREATE OR REPLACE FUNCTION convert_key.keep_%3$s() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS %4$L;
     CREATE OR REPLACE TRIGGER zzz_convert_key BEFORE INSERT OR UPDATE ON %1$s
@@ -447,10 +448,11 @@ SELECT format('CALL convert_key.change(%L, %L)', ARRAY[k.relation], format($s$
     ALTER TABLE %1$s ENABLE ALWAYS TRIGGER zzz_convert_key;
     CREATE OR REPLACE TRIGGER "!convert_key" BEFORE UPDATE OF %5$s ON %1$s
     FOR EACH ROW WHEN (%6$s) EXECUTE FUNCTION convert_key.skip() $s$,
-    k.relation, string_agg(CASE WHEN b.attname IS NULL THEN concat_ws(', ',
-        format('ADD COLUMN %I bigint', k.new_name),
-        CASE WHEN k.for_name IS NOT NULL THEN format('ADD COLUMN %I uuid', k.for_name) END,
-        format('ADD CONSTRAINT %I %s NOT VALID', g.name, g.definition)) END, ', '),
+    k.relation, format('ALTER TABLE %s ', k.relation) ||
+        string_agg(CASE WHEN b.attname IS NULL THEN concat_ws(', ',
+            format('ADD COLUMN %I bigint', k.new_name),
+            CASE WHEN k.for_name IS NOT NULL THEN format('ADD COLUMN %I uuid', k.for_name) END,
+            format('ADD CONSTRAINT %I %s NOT VALID', g.name, g.definition)) END, ', ') || ';',
     k.relation::oid, format(E'BEGIN\n%s\nRETURN NEW;\nEND', string_agg(format(
         CASE WHEN k.for_name IS NULL THEN 'NEW.%1$I := NEW.%2$I;' ELSE
             'IF (NEW.%2$I = NEW.%3$I AND NEW.%2$I = OLD.%2$I AND NEW.%1$I = OLD.%1$I) IS NOT TRUE
@@ -464,7 +466,8 @@ SELECT format('CALL convert_key.change(%L, %L)', ARRAY[k.relation], format($s$
         string_agg(format('OLD.%1$I IS DISTINCT FROM NEW.%1$I', k.new_name), ' OR ')))) AS statement
 FROM convert_key.columns k JOIN convert_key.agreements g USING (relation, attnum)
     LEFT JOIN pg_attribute b ON b.attrelid = k.relation AND b.attname = k.new_name
-GROUP BY k.relation HAVING bool_or(b.attname IS NULL);
+GROUP BY k.relation HAVING bool_or(b.attname IS NULL) OR NOT EXISTS (SELECT FROM pg_trigger
+    WHERE tgrelid = k.relation AND tgname = 'zzz_convert_key' AND tgenabled = 'A');
 
 -- Fill some blocks: the triggers set the new columns.  Returns the number of rows, or null if
 -- another transaction has written one of them and has not ended.

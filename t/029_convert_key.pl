@@ -384,6 +384,35 @@ for my $type ('integer', 'uuid')
 	converts("finish, $type", $me, '-c', 'CALL convert_key.finish()');
 }
 
+# A program disables all triggers while rows are filled, and enables them again, so that none is ENABLE ALWAYS any
+# more.  The script fails, and the next run makes its triggers again.  The check lets the script wait in the first table.
+my $gate = q{CREATE FUNCTION gate(text) RETURNS boolean LANGUAGE plpgsql AS $$
+	BEGIN
+		IF current_query() ~ 'fill' THEN
+			PERFORM pg_advisory_xact_lock(7);
+		END IF;
+		RETURN true;
+	END $$;
+	ALTER TABLE keys ADD CHECK (gate(name)); };
+for my $type ('integer', 'uuid')
+{
+	create_schema(($type eq 'uuid' ? $uuids : $keys . $items) . $gate);
+	my $locker = $server->background_psql($database);
+	$locker->query_safe('SELECT pg_advisory_lock(7)');
+	my $filling = IPC::Run::start([ 'psql', '-X', '-d', $server->connstr($database), '-v', 'table=keys', '-v', 'column=id', '-f', $script ],
+		'<', '/dev/null', '>', "$scratch/script.out", '2>&1');
+	ok(wait_until(sub { !$filling->pumpable || value(q{SELECT count(*) FROM pg_stat_activity WHERE query = 'CALL convert_key.fill();'}) }) && $filling->pumpable,
+		"rows are filled, $type");
+	value('ALTER TABLE items DISABLE TRIGGER USER');
+	value('ALTER TABLE items ENABLE TRIGGER USER');
+	$locker->quit;
+	ok(!$filling->finish, "and triggers are disabled meanwhile, $type");
+	like(slurp_file("$scratch/script.out"), $disagrees, "rows that disagree are refused, $type");
+	converts("the next run, $type", $me);
+	converts("its swap, $type", $me, '-c', 'CALL convert_key.swap()');
+	is(value('SELECT count(*) FROM items JOIN keys ON id = ref WHERE ref_old::text = id_old::text'), '100', "all references are as before, $type");
+}
+
 # The owner converts its tables.  Rows that a policy hides from it are an obstacle.
 create_schema($keys . $items . 'ALTER TABLE items ENABLE ROW LEVEL SECURITY; CREATE POLICY even ON items USING (code % 2 = 0)', 'app');
 converts('an owner who is not a superuser', 'app');
