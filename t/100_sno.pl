@@ -286,17 +286,17 @@ is($shared[$_]->safe_psql('postgres', 'SELECT min(sno_sequence(id)) >= 32768 * '
 	', count(DISTINCT id) FROM (SELECT sno_nextvals(500000, 0) AS id) i'), 't|t|500000', "half $_ of a partition") for 0, 1;
 
 # A generator at its limit is not mistaken for one whose clock has stepped back.
-my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-63'", 'snowflake.max_wait = -1');
-is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or((sno_decode(id)).tick_tock) FROM (SELECT sno_nextvals(30000, 0) AS id) i'), '30000|f',
+my $narrow = snowflake_server('narrow', 'snowflake.machine_id = 5', "snowflake.sno_sequence_range = '0-7'", 'snowflake.max_wait = -1');
+is($narrow->safe_psql('postgres', 'SELECT count(DISTINCT id), bool_or((sno_decode(id)).tick_tock) FROM (SELECT sno_nextvals(5000, 0) AS id) i'), '5000|f',
 	'all the IDs of a narrow range');
 is($narrow->safe_psql('postgres', 'SELECT drifts, partition FROM sno_snapshot()'), '0|5', 'without a switch');
 is($narrow->safe_psql('postgres', "SELECT overflow_ticks > 100 FROM pg_stat_snowflake WHERE generator = 'sno'"), 't', 'are counted as overflows');
 for (1 .. 20)
 {
-	$narrow->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(60000, 0)');
+	$narrow->safe_psql('postgres', 'SELECT count(*) FROM sno_nextvals(8000, 0)');
 	last if slurp_file($narrow->logfile) =~ /type sno has been at its limit/;
 }
-log_matches($narrow, 0, qr/LOG:  type sno has been at its limit for a second\n.*DETAIL:  This server can issue 64 IDs in each tick of 4 ms; further calls wait\./, 'and logged');
+log_matches($narrow, 0, qr/LOG:  type sno has been at its limit for a second\n.*DETAIL:  This server can issue 8 IDs in each tick of 4 ms; further calls wait\./, 'and logged');
 
 # The partition is the machine ID in use, not one that a reload brings.
 my $pinned = snowflake_server('pinned', 'snowflake.machine_id = 5');
