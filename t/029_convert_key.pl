@@ -406,7 +406,7 @@ for my $type ('integer', 'uuid')
 	value('ALTER TABLE items DISABLE TRIGGER USER');
 	value('ALTER TABLE items ENABLE TRIGGER USER');
 	$locker->quit;
-	ok(!$filling->finish, "and triggers are disabled meanwhile, $type");
+	ok(!$filling->finish, "if triggers are disabled meanwhile, the script fails, $type");
 	like(slurp_file("$scratch/script.out"), $disagrees, "rows that disagree are refused, $type");
 	converts("the next run, $type", $me);
 	converts("its swap, $type", $me, '-c', 'CALL convert_key.swap()');
