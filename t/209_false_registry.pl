@@ -127,6 +127,12 @@ ok( wait_until(
 		}),
 	'calls that fail let a server that is refused ask again and again');
 
+# A server asks again when a lease might be available, however often it was refused, and though no call fails.
+$false->answer(identity => row(42), claim => row(@$refused[ 0 .. 5 ], $now));
+$server->reload;
+$refusals = $false->asked;
+ok(wait_until(sub { $false->asked >= $refusals + 12 }), 'and so does the time at which a lease might be available');
+
 # Other messages than rows.
 leads_to("an answer of $_->[0]", $_->[1], claim => $_->[2])
   for [ 'nothing', $none, message('Z', 'I') ],
