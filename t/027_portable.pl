@@ -68,7 +68,7 @@ $server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; 
 		CREATE OPERATOR "the shop".+ (LEFTARG = bigint, RIGHTARG = bigint, PROCEDURE = int8mul);
 		CREATE TEMPORARY TABLE snowflake_server ();
 		CREATE TEMPORARY SEQUENCE snowflake_base');
-	is($server->safe_psql('shop', 'SET search_path = pg_temp, "the shop", pg_catalog; CREATE TEMPORARY TABLE snowflake_server (); SELECT snowflake_timestamp(snowflake_nextval()) BETWEEN now() - interval \'1 s\' AND now() + interval \'1 s\''),
+	is($server->safe_psql('shop', 'SET search_path = pg_temp, "the shop", pg_catalog; CREATE TEMPORARY TABLE snowflake_server (); SELECT snowflake_timestamp(snowflake_nextval()) BETWEEN now() - interval \'1 min\' AND now() + interval \'1 min\''),
 		't', 'objects of others do not mislead it');
 }
 
