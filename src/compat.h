@@ -79,7 +79,7 @@ sf_relids_in_jointree(Node *node)
 #endif
 #endif
 
-/* The lease is kept in memory that children inherit by fork (registry/postmaster_memory.c). */
+/* The lease is kept in memory that children inherit by fork (state/postmaster_memory.c). */
 #ifdef EXEC_BACKEND
 #error "snowflake needs processes that are made by fork()"
 #endif

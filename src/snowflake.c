@@ -22,11 +22,12 @@
 #include "compat.h"
 #include "functions/functions.h"
 #include "issue/generator.h"
+#include "issue/machine_id.h"
+#include "issue/shared.h"
 #include "pushdown/pushdown.h"
 #include "registry/worker.h"
 #include "settings.h"
-#include "registry/postmaster_memory.h"
-#include "issue/shared.h"
+#include "state/postmaster_memory.h"
 
 SF_MODULE_MAGIC("snowflake", SF_VERSION);
 

@@ -14,13 +14,13 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "issue/generator.h"
-#include "issue/error.h"
-#include "issue/wait.h"
 #include "issue/change.h"
+#include "issue/clock.h"
+#include "issue/error.h"
 #include "issue/reservation.h"
-#include "issue/durable.h"
 #include "issue/shared.h"
+#include "issue/wait.h"
+#include "state/durable.h"
 
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);

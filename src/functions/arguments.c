@@ -11,8 +11,8 @@
 #include "compat.h"
 #include "core/sno.h"
 #include "functions/arguments.h"
-#include "settings.h"
 #include "issue/shared.h"
+#include "settings.h"
 
 /*
  * What a call site keeps from one call to the next.  Kept in fn_extra, and allocated in fn_mcxt, so

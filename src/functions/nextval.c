@@ -11,11 +11,12 @@
 #include "tcop/utility.h"
 
 #include "core/hot.h"
-#include "issue/generator.h"
-#include "registry/error.h"
 #include "functions/arguments.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
+#include "issue/generator.h"
+#include "issue/lease_error.h"
+#include "issue/machine_id.h"
 
 PG_FUNCTION_INFO_V1(snowflake_nextval);
 PG_FUNCTION_INFO_V1(snowflake_nextvals);

@@ -18,11 +18,11 @@
 #include "utils/tuplestore.h"
 
 #include "functions/arguments.h"
-#include "issue/generator.h"
-#include "settings.h"
-#include "issue/durable.h"
 #include "horizon/horizon.h"
+#include "issue/machine_id.h"
 #include "issue/shared.h"
+#include "settings.h"
+#include "state/durable.h"
 
 PG_FUNCTION_INFO_V1(pg_stat_snowflake);
 PG_FUNCTION_INFO_V1(pg_stat_snowflake_reset);

@@ -157,8 +157,8 @@
 #include "core/batch.h"
 #include "core/hot.h"
 #include "horizon/horizon.h"
-#include "issue/lock.h"
 #include "horizon/prepared.h"
+#include "state/lock.h"
 
 /*
  * The slot of a backend, on a cache line of its own.  Only the backend writes it.  first is an

@@ -7,8 +7,8 @@
 
 #include "postgres.h"
 
-#include "issue/generator_state.h"
 #include "horizon/prepared.h"
+#include "state/generator_state.h"
 
 /* In place of the first ID of a transaction that has issued none; above all IDs. */
 #define SF_NO_ID	PG_INT64_MAX

@@ -44,9 +44,9 @@
 
 #include "core/batch.h"
 #include "issue/change.h"
-#include "issue/durable.h"
-#include "registry/postmaster_memory.h"
 #include "issue/reservation.h"
+#include "state/durable.h"
+#include "state/postmaster_memory.h"
 
 /*
  * The floor

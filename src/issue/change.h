@@ -5,7 +5,7 @@
 #ifndef SF_CHANGE_H
 #define SF_CHANGE_H
 
-#include "issue/durable.h"
+#include "state/durable.h"
 
 /*
  * Raise each line to the first tick that does not begin before an instant.  A durable end that was

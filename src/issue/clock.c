@@ -33,8 +33,8 @@
 
 #include "clocks.h"
 #include "core/hot.h"
+#include "issue/clock.h"
 #include "issue/error.h"
-#include "issue/generator.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
 

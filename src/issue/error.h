@@ -6,7 +6,7 @@
 #define SF_ERROR_H
 
 #include "compat.h"
-#include "issue/durable.h"
+#include "state/durable.h"
 
 /*
  * Raise object_not_in_prerequisite_state, with the reason for which a generator is not open; or

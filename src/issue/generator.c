@@ -35,11 +35,13 @@
 
 #include "core/demand.h"
 #include "core/hot.h"
-#include "issue/generator.h"
-#include "issue/wait.h"
 #include "horizon/horizon.h"
+#include "issue/clock.h"
+#include "issue/generator.h"
+#include "issue/machine_id.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
+#include "issue/wait.h"
 
 /* The batch that this session holds of a generator. */
 typedef struct HeldBatch

@@ -16,9 +16,9 @@
 
 #include "compat.h"
 #include "core/hot.h"
-#include "registry/postmaster_memory.h"
-#include "issue/generator.h"
+#include "issue/machine_id.h"
 #include "settings.h"
+#include "state/postmaster_memory.h"
 
 int
 sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind)
@@ -73,7 +73,7 @@ report_copied(const char *setting)
 
 /*
  * Fix a number that is not pinned yet.  The first session decides: the memory that survives a
- * crash of a process (registry/postmaster_memory.c) keeps its number, and if the swap fails, it
+ * crash of a process (state/postmaster_memory.c) keeps its number, and if the swap fails, it
  * returns this number.
  */
 static uint32

@@ -35,11 +35,11 @@
 #include "access/xlog.h"
 #include "utils/timestamp.h"
 
-#include "issue/durable.h"
-#include "issue/error.h"
 #include "horizon/horizon.h"
-#include "registry/postmaster_memory.h"
+#include "issue/error.h"
 #include "issue/reservation.h"
+#include "state/durable.h"
+#include "state/postmaster_memory.h"
 
 /*
  * Step 1.  The reading of the clock may be old by now, but it was checked: a new one could be

@@ -5,7 +5,7 @@
 #ifndef SF_RESERVATION_H
 #define SF_RESERVATION_H
 
-#include "issue/durable.h"
+#include "state/durable.h"
 
 /*
  * Open the generator, if that has not been done in this run of the server: from now on the cursor

@@ -19,11 +19,11 @@
 #include "clocks.h"
 #include "core/hot.h"
 #include "core/sno.h"
-#include "settings.h"
-#include "issue/durable.h"
 #include "horizon/horizon.h"
-#include "registry/postmaster_memory.h"
 #include "issue/shared.h"
+#include "settings.h"
+#include "state/durable.h"
+#include "state/postmaster_memory.h"
 
 static SfShared *shared = NULL;
 

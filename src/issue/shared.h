@@ -9,9 +9,9 @@
 
 #include "port/atomics.h"
 
-#include "issue/durable.h"
-#include "issue/generator_state.h"
-#include "registry/lease.h"
+#include "state/durable.h"
+#include "state/generator_state.h"
+#include "state/lease.h"
 
 typedef struct SfShared
 {

@@ -44,13 +44,13 @@
 #include "storage/latch.h"
 #include "storage/spin.h"
 
+#include "clocks.h"
 #include "core/batch.h"
 #include "core/hot.h"
-#include "settings.h"
-#include "clocks.h"
 #include "issue/error.h"
-#include "registry/error.h"
+#include "issue/lease_error.h"
 #include "issue/wait.h"
+#include "settings.h"
 #include "wait_event.h"
 
 #define TIMER_SLACK		50		/* us */

@@ -25,7 +25,7 @@
 #include "utils/fmgroids.h"
 #include "utils/timestamp.h"
 
-#include "pushdown/pushdown.h"
+#include "pushdown/bucket.h"
 
 /* The units of date_trunc() with the width of the widest bucket. */
 static const struct

@@ -22,11 +22,11 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "pushdown/pushdown.h"
 #include "compat.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
 #include "issue/shared.h"
+#include "pushdown/call.h"
 
 /*
  * The functions whose result is, or has as its first field, the time of an ID; and the one whose

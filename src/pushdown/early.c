@@ -29,7 +29,9 @@
 #include "utils/guc.h"
 
 #include "compat.h"
-#include "pushdown/pushdown.h"
+#include "pushdown/early.h"
+#include "pushdown/exempt.h"
+#include "pushdown/replace.h"
 #include "settings.h"
 
 /* A query and the level that contains it, whose query is NULL for the outermost query. */

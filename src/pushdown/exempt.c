@@ -30,7 +30,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
-#include "pushdown/pushdown.h"
+#include "pushdown/exempt.h"
 
 /* The call for which expressions of a relation are searched. */
 typedef struct Search

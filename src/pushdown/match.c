@@ -21,8 +21,8 @@
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 
-#include "pushdown/pushdown.h"
 #include "functions/sno_type.h"
+#include "pushdown/match.h"
 
 /*
  * The longest list of constants that becomes an OR of ranges.  The planner compares an OR with each

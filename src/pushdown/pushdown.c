@@ -33,7 +33,11 @@
 
 #include "compat.h"
 #include "functions/functions.h"
+#include "pushdown/early.h"
+#include "pushdown/exempt.h"
 #include "pushdown/pushdown.h"
+#include "pushdown/replace.h"
+#include "pushdown/sort.h"
 #include "settings.h"
 
 PG_FUNCTION_INFO_V1(snowflake_timestamp_support);

@@ -35,9 +35,10 @@
 #include "optimizer/optimizer.h"
 #include "utils/timestamp.h"
 
-#include "pushdown/pushdown.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
+#include "pushdown/replace.h"
+#include "pushdown/text.h"
 
 static Const *
 bound_constant(const SfComparison *comparison, TimestampTz instant)

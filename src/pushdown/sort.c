@@ -31,7 +31,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
-#include "pushdown/pushdown.h"
+#include "pushdown/sort.h"
 
 static bool
 order_is_all(const Query *query)

@@ -33,7 +33,7 @@
 #include "compat.h"
 #include "core/base32.h"
 #include "functions/functions.h"
-#include "pushdown/pushdown.h"
+#include "pushdown/text.h"
 
 /*
  * The ID of a text, as a call of the function.  NULL if the function is missing or the user may not

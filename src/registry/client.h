@@ -10,7 +10,7 @@
 #include "utils/uuid.h"
 
 #include "registry/connect.h"
-#include "registry/lease.h"
+#include "state/lease.h"
 
 /* The lease that a server requests, and its description of itself. */
 typedef struct SfClaim

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-#include "registry/lease.h"
+#include "state/lease.h"
 
 /* A connection to the registry. */
 typedef struct SfConnection

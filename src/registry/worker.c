@@ -2,7 +2,7 @@
  * worker.c
  *	  The background worker that leases a machine ID for this server from a registry.
  *
- * The worker claims a lease (registry/lease.c) when the server begins to accept writes, at its
+ * The worker claims a lease (state/lease.c) when the server begins to accept writes, at its
  * start or promotion.  It renews the lease before half of it is over, so the registry can be
  * unreachable for half the length of a lease without any effect.  If the registry is
  * unreachable for longer, the server issues IDs up to the end of its lease, and then calls
@@ -11,7 +11,7 @@
  * the lease.
  *
  * The worker is one loop that waits until the next attempt is due.  The calls of the registry are
- * in client.c and connect.c, and the state that they change is in registry/lease.c.  Sessions never
+ * in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions never
  * connect to the registry: a session that reaches the end of the lease, or fails, wakes the worker.
  * The times of attempts are random, so that servers do not ask in lock-step (core/attempt.h).
  *
@@ -22,7 +22,7 @@
  * snowflake.machine_id, which its primary is likely to hold, and cannot record the identity of the
  * registry: in these cases it claims when it is promoted.
  *
- * A lease is held under a token (registry/postmaster_memory.c).  The token belongs to one run of
+ * A lease is held under a token (state/postmaster_memory.c).  The token belongs to one run of
  * the postmaster and to one lease.  A claim under a token that holds a lease returns that
  * lease again.  So the worker repeats a claim whose answer was lost, and a worker that starts after
  * a crash does not need the state of the previous one.  Another run, of this data directory or of a
@@ -42,17 +42,17 @@
 #include "storage/latch.h"
 #include "utils/guc.h"
 
+#include "clocks.h"
 #include "compat.h"
 #include "core/attempt.h"
 #include "issue/change.h"
-#include "registry/postmaster_memory.h"
-#include "issue/generator.h"
-#include "registry/worker.h"
-#include "registry/client.h"
-#include "settings.h"
-#include "issue/durable.h"
+#include "issue/machine_id.h"
 #include "issue/shared.h"
-#include "clocks.h"
+#include "registry/client.h"
+#include "registry/worker.h"
+#include "settings.h"
+#include "state/durable.h"
+#include "state/postmaster_memory.h"
 #include "wait_event.h"
 
 #define LONGEST_SLEEP	10000	/* ms; limits how late the worker notices that

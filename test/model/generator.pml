@@ -91,7 +91,7 @@
  *   others are of either, provided that they start after those of any other server: at the end of
  *   the last lease that this server had of the machine ID, or later.  Other servers and the
  *   registry are modeled in registry.pml.
- * - The lease that survives a restart of all processes (registry/postmaster_memory.c) is set in
+ * - The lease that survives a restart of all processes (state/postmaster_memory.c) is set in
  *   the first step of a change, and forgotten in the step that ends the close.  In
  *   between, a restart finds one or the other, which is a change before or after it.
  * - A release reaches the registry in the step that ends the close.  Later, others
@@ -240,7 +240,7 @@ byte lease_start;				/* a tick */
 #define RANK(id)	((TICK(PART(id)) * 2 + 1 - MACHINE(id)) * SEQUENCES + PART(id) % SEQUENCES)
 
 /*
- * The state that survives a restart of all processes: registry/postmaster_memory.c.  NOT_PINNED: none.
+ * The state that survives a restart of all processes: state/postmaster_memory.c.  NOT_PINNED: none.
  */
 byte kept_machine;
 byte kept_start;
@@ -381,7 +381,7 @@ inline replay(from, to)
 	to.commit = from.commit
 }
 
-/* issue/durable.c.  The number in memory is what is read, and it need not be on disk yet. */
+/* state/durable.c.  The number in memory is what is read, and it need not be on disk yet. */
 inline sf_durable_raise(which, position)
 {
 	written.end[which] = MAX(written.end[which], position)
@@ -905,7 +905,7 @@ open:	sf_generator_open()
 #ifdef CHANGES
 
 /*
- * issue/generator_state.c: sf_begin_change, sf_end_change.  The mistakes: the generation is not odd
+ * state/generator_state.c: sf_begin_change, sf_end_change.  The mistakes: the generation is not odd
  * meanwhile; it is the same afterwards; or a generator that is not open looks open.
  */
 #ifdef CHANGE_OPENS
@@ -1285,7 +1285,7 @@ inline change_lease()
 #endif
 
 /*
- * registry/lease.c: sf_lease_close, and issue/change.c: sf_change_close; the lock is held.  The
+ * state/lease.c: sf_lease_close, and issue/change.c: sf_change_close; the lock is held.  The
  * release reaches the registry in the last step, and others have the rest of the lease from then on.
  */
 inline change_close()

@@ -917,7 +917,7 @@ idle:
 
 #ifdef CHANGING
 
-/* issue/generator_state.c: sf_begin_change, sf_end_change */
+/* state/generator_state.c: sf_begin_change, sf_end_change */
 inline begin_change()
 {
 #ifndef NOT_ODD

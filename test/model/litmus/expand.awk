@@ -6,7 +6,7 @@
 # emit DMB ISH); a compare-and-swap and an exchange are LDAXR and STLXR, or one
 # instruction of LSE.  A swap that fails ends its process, and so does an exclusive store that
 # fails: the loop that it is in begins again.  A process that runs to its end has done=1.
-# begin_change and end_change are the functions of issue/generator_state.c, each with a barrier
+# begin_change and end_change are the functions of state/generator_state.c, each with a barrier
 # of its name.  They write the generation, which only the holder of the lock does, without an addition.
 
 function emit(text) { code[process, ++lines[process]] = text }

@@ -27,13 +27,13 @@
 #include "utils/rel.h"
 
 #include "functions/arguments.h"
-#include "issue/change.h"
-#include "issue/durable.h"
-#include "issue/generator.h"
-#include "issue/error.h"
-#include "issue/wait.h"
 #include "horizon/horizon.h"
+#include "issue/change.h"
+#include "issue/error.h"
+#include "issue/generator.h"
 #include "issue/shared.h"
+#include "issue/wait.h"
+#include "state/durable.h"
 
 PG_FUNCTION_INFO_V1(snowflake_horizon);
 PG_FUNCTION_INFO_V1(snowflake_propose_horizon);

@@ -37,7 +37,7 @@
 #include "replication/origin.h"
 
 #include "compat.h"
-#include "issue/durable.h"
+#include "state/durable.h"
 
 StaticAssertDecl(SF_DURABLE_REGISTRY == DoNotReplicateId - 1, "the last number of an origin");
 

@@ -12,7 +12,7 @@
 
 #include "access/xlogdefs.h"
 
-#include "issue/generator_state.h"
+#include "state/generator_state.h"
 
 /* The numbers; their values are those of the origins.  A number that was never written is 0. */
 typedef enum SfDurable

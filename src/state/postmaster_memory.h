@@ -10,7 +10,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-#include "issue/generator_state.h"
+#include "state/generator_state.h"
 
 /*
  * A machine ID and a span of ID time, which a registry grants to a server: IDs of this machine ID

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "issue/generator_state.h"
+#include "state/generator_state.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
 #define ON_OTHER_LINES(one, other) \

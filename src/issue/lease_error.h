@@ -1,12 +1,12 @@
 /*
- * error.h
+ * lease_error.h
  *	  Errors of calls that need an ID when this server has no lease.
  */
-#ifndef SF_REGISTRY_ERROR_H
-#define SF_REGISTRY_ERROR_H
+#ifndef SF_LEASE_ERROR_H
+#define SF_LEASE_ERROR_H
 
 #include "compat.h"
-#include "registry/lease.h"
+#include "state/lease.h"
 
 /*
  * Raises object_not_in_prerequisite_state: there is no lease for IDs of the named kind.  If the
@@ -14,4 +14,4 @@
  */
 pg_noreturn extern void sf_lease_report_none(SfLeaseState *registry, const char *name);
 
-#endif							/* SF_REGISTRY_ERROR_H */
+#endif							/* SF_LEASE_ERROR_H */

@@ -35,7 +35,7 @@
 #include "port/pg_crc32c.h"
 #include "portability/mem.h"
 
-#include "registry/postmaster_memory.h"
+#include "state/postmaster_memory.h"
 
 typedef struct PostmasterMemory
 {

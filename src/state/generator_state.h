@@ -41,7 +41,7 @@
 #include "clocks.h"
 #include "core/line.h"
 #include "core/reserved_time.h"
-#include "issue/lock.h"
+#include "state/lock.h"
 
 typedef enum SfGeneratorKind
 {

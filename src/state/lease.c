@@ -9,14 +9,14 @@
  *
  * The registry worker (registry/worker.c) asks the registry and writes the answer here, before it
  * changes the generators.  Sessions read the state to explain why no ID can be issued
- * (registry/error.c), and the view shows it.  For an ID, sessions need only the machine ID
+ * (issue/lease_error.c), and the view shows it.  For an ID, sessions need only the machine ID
  * and the bounds, which the generators contain.
  */
 #include "postgres.h"
 
 #include "utils/timestamp.h"
 
-#include "registry/lease.h"
+#include "state/lease.h"
 
 void
 sf_lease_init(SfLeaseState *registry)

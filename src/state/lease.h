@@ -12,7 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "clocks.h"
-#include "registry/postmaster_memory.h"
+#include "state/postmaster_memory.h"
 
 typedef enum SfLeaseStatus
 {

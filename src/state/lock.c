@@ -6,7 +6,7 @@
 
 #include "miscadmin.h"
 
-#include "issue/lock.h"
+#include "state/lock.h"
 
 /* The longest sleep without a look at the lock: an abort releases it without a signal to others. */
 #define LONGEST_SLEEP	INT64CONST(100000)	/* us */

@@ -1,5 +1,5 @@
 /*
- * error.c
+ * lease_error.c
  *	  Errors of calls that need an ID when this server has no lease.
  */
 #include "postgres.h"
@@ -10,7 +10,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
-#include "registry/error.h"
+#include "issue/lease_error.h"
 
 /* The lease, as the detail of an error. */
 static int

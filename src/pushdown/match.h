@@ -1,0 +1,99 @@
+/*
+ * match.h
+ *	  Comparisons of the time or text of an ID.
+ */
+#ifndef SF_MATCH_H
+#define SF_MATCH_H
+
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "nodes/pathnodes.h"
+
+#include "pushdown/call.h"
+
+/* One pass: the columns whose conditions are rewritten. */
+typedef struct SfPass
+{
+	/*
+	 * Whether conditions on the time of a column are rewritten; asked once
+	 * for each call.
+	 */
+	bool		(*applies) (struct SfPass *pass, const SfCall *call);
+
+	/*
+	 * The planner's state, if the planner has begun, and the relation that
+	 * the columns belong to.
+	 */
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	/* The innermost query, if the planner has not begun (early.c). */
+	const struct SfQueryLevel *level;
+	bool		inlines_between;	/* calls of snowflake_between() */
+	bool		adds_only;		/* conditions to others, which remain */
+	/* In AND and OR a condition may become null instead of false. */
+	bool		in_expression;	/* of another kind */
+	/* Becomes true if another user might get another result. */
+	bool	   *depends_on_role;
+	List	   *decided;		/* of SfDecision (match.c) */
+	int			instants;		/* of the lists that were replaced */
+} SfPass;
+
+/* A comparison of the time of an ID with an instant. */
+typedef struct SfComparison
+{
+	SfCall		call;
+	StrategyNumber strategy;	/* with the call on the left side */
+	Node	   *instant;		/* a timestamptz */
+	/* Whether the comparison is equivalent to one of the ID. */
+	bool		is_exact;
+	int64		width;			/* in us, of the bucket that begins at the
+								 * instant; or of the widest bucket */
+} SfComparison;
+
+/* Whether an expression is the time of an ID whose conditions the pass rewrites. */
+extern bool sf_match_call(SfPass *pass, Node *node, SfCall *call);
+
+/*
+ * Whether an operator is a comparison, which the pass rewrites, of the time or text of an ID with
+ * another expression.  If so, *comparison is filled, except for its instant, and *other is the
+ * other expression, which is not a constant null.
+ */
+extern bool sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison,
+								Node **other);
+
+/*
+ * Whether a comparison of the ID with another expression is worth replacing, for the strategy of
+ * the comparison.
+ */
+extern bool sf_is_worth_replacing(SfPass *pass, const SfComparison *comparison, Node *other);
+
+/* Set the instant of a comparison; false if it cannot be compared as a timestamptz. */
+extern bool sf_set_instant(SfComparison *comparison, Node *instant);
+
+/*
+ * Whether x = ANY(array), which the pass rewrites, compares the time or text of an ID by =.  If so,
+ * *comparison is filled, except for its instant.
+ */
+extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison);
+
+/*
+ * The elements of an array of timestamptz, in ascending order, if they are constants, and none is
+ * null; otherwise NIL.
+ */
+extern List *sf_instants_of(Node *array);
+
+/* Whether a list of instants becomes one range for each; otherwise, one range for all. */
+extern bool sf_are_few(SfPass *pass, const List *instants);
+
+/*
+ * Whether (time of an ID, ID) is compared with two constants of which the second is an ID whose
+ * time is the first.  So a page begins where the previous one ended.  If so, the comparison is
+ * that of the ID with the second constant, and *strategy becomes that of the second columns.
+ */
+extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy);
+
+/* The comparison of the ID of a call with a bound, by the operator of a strategy. */
+extern Expr *sf_compare_id(const SfCall *call, StrategyNumber strategy, Expr *bound);
+
+#endif							/* SF_MATCH_H */
