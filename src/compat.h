@@ -1,28 +1,14 @@
 /*
  * compat.h
- *	  Differences between versions of PostgreSQL; no other file depends on the version.
+ *	  Differences between versions of PostgreSQL; no other unit depends on the version.
  *
- * Each function has the form of the newest version, so callers need no conditions.
+ * Each function and macro has the form of the newest version, so callers need no conditions.  A
+ * file that uses a macro includes the header of PostgreSQL for what the macro names.
  */
 #ifndef SF_COMPAT_H
 #define SF_COMPAT_H
 
 #include "postgres.h"
-#include "catalog/pg_proc.h"
-#include "fmgr.h"
-#include "miscadmin.h"
-#include "nodes/parsenodes.h"
-#include "optimizer/pathnode.h"
-#include "optimizer/plancat.h"
-#include "optimizer/prep.h"
-#include "replication/origin.h"
-#include "replication/slot.h"
-#include "storage/lock.h"
-#include "storage/proc.h"
-#include "utils/acl.h"
-#include "utils/guc.h"
-#include "utils/guc_tables.h"
-#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
 #error "snowflake needs PostgreSQL 15 or later"
@@ -43,15 +29,14 @@
 
 /* PostgreSQL 16 introduced soft errors, which a caller can receive as a value. */
 #if PG_VERSION_NUM >= 160000
-#include "nodes/miscnodes.h"
 #define sf_soft_error(fcinfo, result, ...) ereturn((fcinfo)->context, (result), __VA_ARGS__)
 #else
 #define sf_soft_error(fcinfo, result, ...) ereport(ERROR, __VA_ARGS__)
 #endif
 
-/* 19 renamed a type. */
+/* 19 renamed a type (access/xlogdefs.h). */
 #if PG_VERSION_NUM < 190000
-typedef RepOriginId ReplOriginId;
+#define ReplOriginId RepOriginId
 #endif
 
 /* 20 renamed the comparator of sort keys. */
@@ -59,16 +44,15 @@ typedef RepOriginId ReplOriginId;
 #define ssup_datum_uint64_cmp ssup_datum_unsigned_cmp
 #endif
 
-/* The relations in a tree of joins; 16 distinguishes two kinds of joins that could be included. */
-static inline Relids
-sf_relids_in_jointree(Node *node)
-{
+/*
+ * The relations in a tree of joins; 16 distinguishes two kinds of joins that could be included
+ * (optimizer/prep.h).
+ */
 #if PG_VERSION_NUM >= 160000
-	return get_relids_in_jointree(node, false, false);
+#define sf_relids_in_jointree(node)	get_relids_in_jointree((node), false, false)
 #else
-	return get_relids_in_jointree(node, false);
+#define sf_relids_in_jointree(node)	get_relids_in_jointree((node), false)
 #endif
-}
 
 /* pg_noreturn, before the declaration of a function that does not return, exists since 18. */
 #ifndef pg_noreturn
@@ -92,7 +76,10 @@ sf_relids_in_jointree(Node *node)
 #define SF_MODULE_MAGIC(name_, version_) PG_MODULE_MAGIC
 #endif
 
-/* The number of this process among all, from 0 and, in a backend, below MaxBackends. */
+/*
+ * The number of this process among all, from 0 and, in a backend, below MaxBackends
+ * (storage/proc.h).
+ */
 #if PG_VERSION_NUM >= 170000
 #define sf_my_proc_number()	MyProcNumber
 #else
@@ -128,64 +115,45 @@ sf_relids_in_jointree(Node *node)
 /* The limit on replication origins with progress is a setting of its own since 18. */
 #if PG_VERSION_NUM >= 180000
 #define SF_MAX_ORIGINS_NAME	"max_active_replication_origins"
-#define sf_max_origins()	max_active_replication_origins
 #else
 #define SF_MAX_ORIGINS_NAME	"max_replication_slots"
-#define sf_max_origins()	max_replication_slots
 #endif
+extern int	sf_max_origins(void);
 
 /*
- * The planner's hook for each relation of a query, after its indexes have been read.  19 calls
- * another one, which is also called for subqueries.
+ * The planner's hook for each relation of a query, after its indexes have been read
+ * (optimizer/plancat.h).  19 calls another one, which is also called for subqueries
+ * (optimizer/pathnode.h).
  */
 #if PG_VERSION_NUM >= 190000
 #define sf_relation_hook		build_simple_rel_hook
-typedef build_simple_rel_hook_type sf_relation_hook_type;
+#define sf_relation_hook_type	build_simple_rel_hook_type
 #define SF_RELATION_HOOK_ARGS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
 #define SF_RELATION_HOOK_PASS	root, rel, rte
 #else
 #define sf_relation_hook		get_relation_info_hook
-typedef get_relation_info_hook_type sf_relation_hook_type;
+#define sf_relation_hook_type	get_relation_info_hook_type
 #define SF_RELATION_HOOK_ARGS	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
 #define SF_RELATION_HOOK_PASS	root, relid, inhparent, rel
 #endif
 
-/* Since 18 a sort key states whether it is descending. */
-static inline void
-sf_set_descending(SortGroupClause *key, bool descending)
-{
+/* Since 18 a sort key states whether it is descending (nodes/parsenodes.h). */
 #if PG_VERSION_NUM >= 180000
-	key->reverse_sort = descending;
-#endif
-}
-
-/* The configuration file that has set a setting; NULL if none has.  16 made the look-up public. */
-static inline const char *
-sf_setting_file(const char *name)
-{
-#if PG_VERSION_NUM >= 160000
-	struct config_generic *setting = find_option(name, false, true, ERROR);
-
-	return setting == NULL ? NULL : setting->sourcefile;
+#define sf_set_descending(key, descending)	((key)->reverse_sort = (descending))
 #else
-	struct config_generic **settings = get_guc_variables();
-
-	for (int i = 0; i < GetNumConfigOptions(); i++)
-		if (strcmp(settings[i]->name, name) == 0)
-			return settings[i]->sourcefile;
-	return NULL;
+#define sf_set_descending(key, descending)	((void) (descending))
 #endif
-}
 
-/* The wait events of extensions have names since 17. */
-static inline uint32
-sf_named_wait_event(const char *name)
-{
-#if PG_VERSION_NUM >= 170000
-	return WaitEventExtensionNew(name);
-#else
-	return PG_WAIT_EXTENSION;
-#endif
-}
+/* The configuration file that has set a setting; NULL if none has. */
+extern const char *sf_setting_file(const char *name);
+
+/*
+ * Memory for the value that a check hook passes to an assign hook, which PostgreSQL frees; NULL if
+ * there is none.
+ */
+extern void *sf_setting_alloc(size_t size);
+
+/* The number of a wait event with a name. */
+extern uint32 sf_named_wait_event(const char *name);
 
 #endif							/* SF_COMPAT_H */

@@ -8,11 +8,11 @@
 
 int			sf_settings_machine_id = SF_MACHINE_ID_UNSET;
 int			sf_settings_sno_partition = SF_MACHINE_ID_UNSET;
-int			sf_max_ahead = 10;
-int			sf_max_wait = 5000;
-int			sf_max_clock_step = 3600 * 1000;
-int			sf_sequence_jitter = 0;
-bool		sf_enable_timestamp_pushdown = true;
+int			sf_settings_max_ahead = 10;
+int			sf_settings_max_wait = 5000;
+int			sf_settings_max_clock_step = 3600 * 1000;
+int			sf_settings_sequence_jitter = 0;
+bool		sf_settings_enable_timestamp_pushdown = true;
 
 char	   *sf_settings_registry;
 int			sf_settings_registry_lease;

@@ -20,12 +20,12 @@
 /* Of this process: sessions use the published values (issue/shared.h). */
 extern int	sf_settings_machine_id;
 extern int	sf_settings_sno_partition;
-extern int	sf_max_ahead;		/* ms */
-extern int	sf_max_clock_step;	/* ms; 0: no check */
-extern int	sf_sequence_jitter;
+extern int	sf_settings_max_ahead;	/* ms */
+extern int	sf_settings_max_clock_step; /* ms; 0: no check */
+extern int	sf_settings_sequence_jitter;
 
-extern int	sf_max_wait;		/* ms; 0: fail at once; -1: no limit */
-extern bool sf_enable_timestamp_pushdown;
+extern int	sf_settings_max_wait;	/* ms; 0: fail at once; -1: no limit */
+extern bool sf_settings_enable_timestamp_pushdown;
 
 extern char *sf_settings_registry;	/* connection string, empty for none */
 extern int	sf_settings_registry_lease; /* s; 0: see registry/worker.c */

@@ -51,7 +51,7 @@ static char *sno_sequence_range_text;
  * malformed value must be an error.
  */
 static bool
-reject(const char *name, const char *value, const char *hint)
+reject_setting(const char *name, const char *value, const char *hint)
 {
 	if (process_shared_preload_libraries_in_progress)
 		ereport(ERROR,
@@ -68,7 +68,17 @@ static bool
 reject_text(const char *name, const char *value, const SfParseError *error, const char *hint)
 {
 	GUC_check_errdetail("At character %zu, %s.", error->position, error->message);
-	return reject(name, value, hint);
+	return reject_setting(name, value, hint);
+}
+
+/* The parsed value of a setting, which PostgreSQL keeps and passes to the assign hook. */
+static bool
+keep_parsed(void **extra, const void *parsed, size_t size)
+{
+	*extra = sf_setting_alloc(size);
+	if (*extra)
+		memcpy(*extra, parsed, size);
+	return *extra != NULL;
 }
 
 static bool
@@ -77,17 +87,15 @@ check_layout(char **newval, void **extra, GucSource source)
 	SfLayout	parsed;
 	SfParseError error;
 
-	return sf_layout_parse(*newval, &parsed, &error) ||
-		reject_text("snowflake.layout", *newval, &error, SF_LAYOUT_HINT);
+	if (!sf_layout_parse(*newval, &parsed, &error))
+		return reject_text("snowflake.layout", *newval, &error, SF_LAYOUT_HINT);
+	return keep_parsed(extra, &parsed, sizeof(parsed));
 }
 
-/* The text has been checked. */
 static void
 assign_layout(const char *newval, void *extra)
 {
-	SfParseError error;
-
-	(void) sf_layout_parse(newval, &sf_settings_layout, &error);
+	memcpy(&sf_settings_layout, extra, sizeof(sf_settings_layout));
 	if (strlcpy(sf_settings_layout_text, newval, SF_LAYOUT_TEXT_SIZE) >= SF_LAYOUT_TEXT_SIZE)
 		sf_layout_format(&sf_settings_layout, sf_settings_layout_text);
 }
@@ -98,16 +106,15 @@ check_sequence_range(char **newval, void **extra, GucSource source)
 	SfSequenceRange parsed;
 	SfParseError error;
 
-	return sf_sequence_range_parse(*newval, &parsed, &error) ||
-		reject_text("snowflake.sequence_range", *newval, &error, RANGE_HINT);
+	if (!sf_sequence_range_parse(*newval, &parsed, &error))
+		return reject_text("snowflake.sequence_range", *newval, &error, RANGE_HINT);
+	return keep_parsed(extra, &parsed, sizeof(parsed));
 }
 
 static void
 assign_sequence_range(const char *newval, void *extra)
 {
-	SfParseError error;
-
-	(void) sf_sequence_range_parse(newval, &sf_settings_sequence_range, &error);
+	memcpy(&sf_settings_sequence_range, extra, sizeof(sf_settings_sequence_range));
 }
 
 static bool
@@ -116,16 +123,15 @@ check_sno_sequence_range(char **newval, void **extra, GucSource source)
 	SfSequenceRange parsed;
 	SfParseError error;
 
-	return sf_sno_sequence_range_parse(*newval, &parsed, &error) ||
-		reject_text("snowflake.sno_sequence_range", *newval, &error, SNO_RANGE_HINT);
+	if (!sf_sno_sequence_range_parse(*newval, &parsed, &error))
+		return reject_text("snowflake.sno_sequence_range", *newval, &error, SNO_RANGE_HINT);
+	return keep_parsed(extra, &parsed, sizeof(parsed));
 }
 
 static void
 assign_sno_sequence_range(const char *newval, void *extra)
 {
-	SfParseError error;
-
-	(void) sf_sno_sequence_range_parse(newval, &sf_settings_sno_sequence_range, &error);
+	memcpy(&sf_settings_sno_sequence_range, extra, sizeof(sf_settings_sno_sequence_range));
 }
 
 static void
@@ -163,7 +169,7 @@ check_registry(char **newval, void **extra, GucSource source)
 	}
 	GUC_check_errdetail("%s", error ? pchomp(error) : "out of memory");
 	free(error);
-	return reject("snowflake.registry", NULL, REGISTRY_HINT);
+	return reject_setting("snowflake.registry", NULL, REGISTRY_HINT);
 }
 
 /* Warn if this server continues with another partition than the configured one. */
@@ -249,21 +255,21 @@ define_for_clock(void)
 	DefineCustomIntVariable("snowflake.max_ahead",
 							"Sets the maximum time by which an ID can be ahead of the system clock.",
 							NULL,
-							&sf_max_ahead,
+							&sf_settings_max_ahead,
 							10, 0, 60 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, assign_max_ahead, NULL);
 	DefineCustomIntVariable("snowflake.max_wait",
 							"Sets the maximum time to wait for an ID.",
 							"A call waits for the clock, for a reservation that is written to disk, or for a lease of a machine ID. 0 disables waiting, and -1 waits without limit.",
-							&sf_max_wait,
+							&sf_settings_max_wait,
 							5000, -1, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("snowflake.max_clock_step",
 							"Sets the maximum forward jump of the clock that is accepted.",
 							"0 accepts any time of the clock.",
-							&sf_max_clock_step,
+							&sf_settings_max_clock_step,
 							3600 * 1000, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, assign_max_clock_step, NULL);
@@ -275,14 +281,14 @@ define_others(void)
 	DefineCustomIntVariable("snowflake.sequence_jitter",
 							"Sets the maximum of the random sequence number at which each tick starts.",
 							"A tick can have fewer IDs by this number.",
-							&sf_sequence_jitter,
+							&sf_settings_sequence_jitter,
 							0, 0, INT_MAX,
 							PGC_SIGHUP, 0,
 							NULL, assign_sequence_jitter, NULL);
 	DefineCustomBoolVariable("snowflake.enable_timestamp_pushdown",
 							 "Sets whether the planner turns conditions on snowflake_timestamp(id) and sno_timestamp(id) into conditions on id.",
 							 NULL,
-							 &sf_enable_timestamp_pushdown,
+							 &sf_settings_enable_timestamp_pushdown,
 							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "hot.h"
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+lesser_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -38,7 +38,7 @@ sf_batch_next(const SfBatchTerms *terms, uint64_t cursor, SfBatch *batch)
 	}
 	if (sequence <= terms->range.min)	/* nothing of the tick is taken yet */
 		sequence = terms->range.min +
-			(uint32_t) least(terms->jitter, terms->range.max - terms->range.min);
+			(uint32_t) lesser_of(terms->jitter, terms->range.max - terms->range.min);
 
 	batch->tick = tick;
 	if (tick > terms->last_tick)
@@ -50,6 +50,6 @@ sf_batch_next(const SfBatchTerms *terms, uint64_t cursor, SfBatch *batch)
 	if (batch->start >= terms->reserved_until)
 		return SF_BATCH_NOT_RESERVED;
 	tick_end = sf_position(layout, tick, terms->range.max) + 1;
-	batch->end = least(least(batch->start + terms->size, tick_end), terms->reserved_until);
+	batch->end = lesser_of(lesser_of(batch->start + terms->size, tick_end), terms->reserved_until);
 	return SF_BATCH_OK;
 }

@@ -155,17 +155,4 @@ sf_batch_ends_tick(const SfBatchTerms *terms, const SfBatch *batch)
 	return batch->end == sf_position(terms->layout, batch->tick, terms->range.max) + 1;
 }
 
-/*
- * The longest time, in microseconds, for which a session waits after a swap that failed because
- * another session was faster.  failed is the number of its failed swaps in a row, at least 1.  The
- * session waits for a random part of this time: if many sessions retried at once, the cache line of
- * the cursor would pass from one to the next between a session's reading of the cursor and its
- * swap, and almost all swaps would fail.
- */
-static inline uint32_t
-sf_batch_longest_backoff(uint32_t failed)
-{
-	return failed <= 7 ? UINT32_C(1) << (failed - 1) : 128;
-}
-
 #endif							/* SF_BATCH_H */

@@ -110,7 +110,7 @@ sf_layout_boundary(const SfLayout *layout, SfInstant instant)
 
 /* A checksum of 27 bits: the top bits of a product (Fibonacci hashing). */
 static uint64_t
-checksum(uint64_t epoch, uint64_t fields)
+packed_checksum(uint64_t epoch, uint64_t fields)
 {
 	return (epoch ^ fields << 27) * UINT64_C(0x9E3779B97F4A7C15) >> FIELD_BITS;
 }
@@ -124,7 +124,7 @@ sf_layout_pack(const SfLayout *layout)
 	packed.fields = (uint64_t) (layout->tick_length - 1) << 17 |
 		(uint64_t) layout->timestamp_bits << 11 | (uint64_t) layout->machine_bits << 6 |
 		(uint64_t) layout->sequence_bits << 1 | (layout->machine_shift > 0);
-	packed.fields |= checksum(packed.epoch, packed.fields) << FIELD_BITS;
+	packed.fields |= packed_checksum(packed.epoch, packed.fields) << FIELD_BITS;
 	return packed;
 }
 
@@ -133,7 +133,7 @@ sf_layout_unpack(SfPackedLayout packed, SfLayout *layout)
 {
 	uint64_t	fields = packed.fields & sf_field_max(FIELD_BITS);
 
-	if (packed.fields == 0 || packed.fields >> FIELD_BITS != checksum(packed.epoch, fields))
+	if (packed.fields == 0 || packed.fields >> FIELD_BITS != packed_checksum(packed.epoch, fields))
 		return false;
 	layout->epoch = (SfInstant) (packed.epoch - 1) + FIRST_EPOCH;
 	layout->tick_length = (int32_t) (fields >> 17) + 1;

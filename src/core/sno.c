@@ -33,16 +33,17 @@ sf_sno_boundary(SfInstant instant)
 
 /* Spread eight groups of five bits over eight bytes. */
 static uint64_t
-spread(uint64_t bits)
+spread_characters(uint64_t bits)
 {
 	bits = (bits & UINT64_C(0xfffff00000)) << 12 | (bits & UINT64_C(0xfffff));
 	bits = (bits & UINT64_C(0x000ffc00000ffc00)) << 6 | (bits & UINT64_C(0x000003ff000003ff));
 	return (bits & UINT64_C(0x03e003e003e003e0)) << 3 | (bits & UINT64_C(0x001f001f001f001f));
 }
 
-/* Gather the five lower bits of eight bytes: the inverse of spread. */
+/* Gather the five lower bits of eight bytes: the inverse of
+ * spread_characters. */
 static uint64_t
-gather(uint64_t bytes)
+gather_characters(uint64_t bytes)
 {
 	bytes = (bytes & UINT64_C(0x1f001f001f001f00)) >> 3 | (bytes & UINT64_C(0x001f001f001f001f));
 	bytes = (bytes & UINT64_C(0x03ff000003ff0000)) >> 6 | (bytes & UINT64_C(0x000003ff000003ff));
@@ -76,7 +77,7 @@ values_of(uint64_t characters)
 }
 
 static uint64_t
-load(const unsigned char *bytes, int count)
+load_bytes(const unsigned char *bytes, int count)
 {
 	uint64_t	number = 0;
 
@@ -86,7 +87,7 @@ load(const unsigned char *bytes, int count)
 }
 
 static void
-store(uint64_t number, unsigned char *bytes, int count)
+store_bytes(uint64_t number, unsigned char *bytes, int count)
 {
 	for (int i = count - 1; i >= 0; i--)
 	{
@@ -98,11 +99,11 @@ store(uint64_t number, unsigned char *bytes, int count)
 void
 sf_sno_to_text(const SfSno *id, char *text)
 {
-	uint64_t	first = load(id->bytes, HALF_SIZE);
-	uint64_t	second = load(id->bytes + HALF_SIZE, HALF_SIZE);
+	uint64_t	first = load_bytes(id->bytes, HALF_SIZE);
+	uint64_t	second = load_bytes(id->bytes + HALF_SIZE, HALF_SIZE);
 
-	store(characters_of(spread(first)), (unsigned char *) text, 8);
-	store(characters_of(spread(second)), (unsigned char *) text + 8, 8);
+	store_bytes(characters_of(spread_characters(first)), (unsigned char *) text, 8);
+	store_bytes(characters_of(spread_characters(second)), (unsigned char *) text + 8, 8);
 }
 
 /*
@@ -112,12 +113,12 @@ sf_sno_to_text(const SfSno *id, char *text)
 bool
 sf_sno_from_text(const char *text, SfSno *id)
 {
-	uint64_t	first = load((const unsigned char *) text, 8);
-	uint64_t	second = load((const unsigned char *) text + 8, 8);
+	uint64_t	first = load_bytes((const unsigned char *) text, 8);
+	uint64_t	second = load_bytes((const unsigned char *) text + 8, 8);
 	uint64_t	first_values = values_of(first);
 	uint64_t	second_values = values_of(second);
 
-	store(gather(first_values), id->bytes, HALF_SIZE);
-	store(gather(second_values), id->bytes + HALF_SIZE, HALF_SIZE);
+	store_bytes(gather_characters(first_values), id->bytes, HALF_SIZE);
+	store_bytes(gather_characters(second_values), id->bytes + HALF_SIZE, HALF_SIZE);
 	return ((characters_of(first_values) ^ first) | (characters_of(second_values) ^ second)) == 0;
 }

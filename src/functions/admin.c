@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "duration.h"
 #include "issue/change.h"
 #include "issue/clock.h"
 #include "issue/error.h"
@@ -59,7 +60,7 @@ Datum
 snowflake_check_layout(PG_FUNCTION_ARGS)
 {
 	SfGenerator *generator = &sf_shared_required()->generators[SF_GENERATOR_BIGINT];
-	SfOpening	status = sf_check_layout(generator);
+	SfOpening	status = sf_durable_layout_check(generator);
 
 	if (status != SF_OPENING_DONE)
 		sf_report_not_opened(generator, status);
@@ -78,8 +79,10 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 }
 
 /*
- * Accept only the registry that was refused, and not any other registry that is reached next.  The
- * lock excludes other writers of the number.
+ * Accept only the registry that was refused, and not any other registry that is reached next.  A
+ * registry is refused only if a number is recorded, and the worker writes the number only if none
+ * is recorded (is_own_registry in registry/worker.c).  So only calls of this function write the
+ * number here, and the lock excludes all but one of them.
  */
 Datum
 snowflake_accept_registry(PG_FUNCTION_ARGS)

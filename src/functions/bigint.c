@@ -39,7 +39,7 @@ check_not_negative(int64 number)
 
 /* The first argument, an ID.  Its layout is that of the second argument, or the server's. */
 static int64
-get_id(FunctionCallInfo fcinfo, const SfLayout **layout)
+id_argument(FunctionCallInfo fcinfo, const SfLayout **layout)
 {
 	int64		number = PG_GETARG_INT64(0);
 
@@ -59,7 +59,7 @@ Datum
 snowflake_decode(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout;
-	int64		id = get_id(fcinfo, &layout);
+	int64		id = id_argument(fcinfo, &layout);
 	SfFields	fields = sf_layout_decompose(layout, id);
 	bool		nulls[3] = {false};
 	Datum		values[3] = {
@@ -75,7 +75,7 @@ Datum
 snowflake_timestamp(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout;
-	int64		id = get_id(fcinfo, &layout);
+	int64		id = id_argument(fcinfo, &layout);
 
 	PG_RETURN_TIMESTAMPTZ(sf_layout_instant(layout, id));
 }
@@ -84,7 +84,7 @@ Datum
 snowflake_machine_id(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout;
-	int64		id = get_id(fcinfo, &layout);
+	int64		id = id_argument(fcinfo, &layout);
 
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).machine);
 }
@@ -93,7 +93,7 @@ Datum
 snowflake_sequence(PG_FUNCTION_ARGS)
 {
 	const SfLayout *layout;
-	int64		id = get_id(fcinfo, &layout);
+	int64		id = id_argument(fcinfo, &layout);
 
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).sequence);
 }

@@ -100,7 +100,7 @@ snowflake_propose_horizon(PG_FUNCTION_ARGS)
  * raised again if it has no lease, without which no horizon is above its reservation.
  */
 static void
-reach(SfGenerator *generator, int64 proposal)
+reach_proposal(SfGenerator *generator, int64 proposal)
 {
 	uint64		tick = sf_layout_decompose(&generator->layout, proposal).tick + 1;
 	bool		raised = false;
@@ -143,7 +143,7 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
 				errhint("Use the least number that snowflake_propose_horizon() has returned on any server."));
 	if (proposal != 0)
 	{
-		reach(generator, proposal);
+		reach_proposal(generator, proposal);
 		promise = sf_horizon_promise(generator, proposal);
 	}
 	if (proposal == 0 || (int64) sf_durable_read(SF_DURABLE_PROMISE) < promise)
@@ -162,7 +162,7 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
  */
 
 static void
-check_call(FunctionCallInfo fcinfo)
+check_trigger_call(FunctionCallInfo fcinfo)
 {
 	TriggerData *trigger = (TriggerData *) fcinfo->context;
 
@@ -175,13 +175,21 @@ check_call(FunctionCallInfo fcinfo)
 				errhint("Use snowflake_enable_feed() to create the trigger."));
 }
 
-/* The number of the column that the trigger's argument names. */
+/*
+ * The number of the column that the trigger's argument names.  It is looked up for the first row of
+ * a query: PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends.
+ */
 static int
-find_column(const TriggerData * trigger)
+find_id_column(FunctionCallInfo fcinfo)
 {
+	const TriggerData *trigger = (const TriggerData *) fcinfo->context;
 	const char *name = trigger->tg_trigger->tgargs[0];
-	int			column = SPI_fnumber(trigger->tg_relation->rd_att, name);
+	int		   *known = fcinfo->flinfo->fn_extra;
+	int			column;
 
+	if (known)
+		return *known;
+	column = SPI_fnumber(trigger->tg_relation->rd_att, name);
 	if (column <= 0)
 		ereport(ERROR,
 				errcode(ERRCODE_UNDEFINED_COLUMN),
@@ -192,11 +200,14 @@ find_column(const TriggerData * trigger)
 				errcode(ERRCODE_DATATYPE_MISMATCH),
 				errmsg("column \"%s\" of relation \"%s\" is not of type bigint",
 					   name, RelationGetRelationName(trigger->tg_relation)));
+	known = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(int));
+	*known = column;
+	fcinfo->flinfo->fn_extra = known;
 	return column;
 }
 
 static void
-admit(int64 id)
+admit_id(int64 id)
 {
 	SfShared   *shared = sf_shared_required();
 	int64		horizon;
@@ -215,7 +226,7 @@ admit(int64 id)
 
 /* The ID in a row; false if it is null. */
 static bool
-get_id(HeapTuple row, int column, TupleDesc descriptor, int64 *id)
+id_of_row(HeapTuple row, int column, TupleDesc descriptor, int64 *id)
 {
 	bool		null;
 	Datum		value = heap_getattr(row, column, descriptor, &null);
@@ -235,14 +246,14 @@ snowflake_feed_guard(PG_FUNCTION_ARGS)
 	int64		id;
 	int64		id_before;
 
-	check_call(fcinfo);
+	check_trigger_call(fcinfo);
 	is_update = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event);
 	descriptor = trigger->tg_relation->rd_att;
-	column = find_column(trigger);
+	column = find_id_column(fcinfo);
 	row = is_update ? trigger->tg_newtuple : trigger->tg_trigtuple;
-	if (get_id(row, column, descriptor, &id) &&
-		!(is_update && get_id(trigger->tg_trigtuple, column, descriptor, &id_before) &&
+	if (id_of_row(row, column, descriptor, &id) &&
+		!(is_update && id_of_row(trigger->tg_trigtuple, column, descriptor, &id_before) &&
 		  id == id_before))
-		admit(id);
+		admit_id(id);
 	return PointerGetDatum(row);
 }

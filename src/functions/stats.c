@@ -51,7 +51,7 @@ new_row(FunctionCallInfo fcinfo)
 
 /* The value is null unless it is known. */
 static void
-add_if(Row *row, bool known, Datum value)
+add_column_if(Row *row, bool known, Datum value)
 {
 	if (row->columns < row->type->natts)
 	{
@@ -62,9 +62,9 @@ add_if(Row *row, bool known, Datum value)
 }
 
 static void
-add(Row *row, Datum value)
+add_column(Row *row, Datum value)
 {
-	add_if(row, true, value);
+	add_column_if(row, true, value);
 }
 
 static HeapTuple
@@ -76,7 +76,7 @@ tuple_of(const Row *row)
 }
 
 static void
-put(FunctionCallInfo fcinfo, const Row *row)
+put_row(FunctionCallInfo fcinfo, const Row *row)
 {
 	tuplestore_puttuple(((ReturnSetInfo *) fcinfo->resultinfo)->setResult, tuple_of(row));
 }
@@ -94,14 +94,14 @@ read_counter(SfCounters *stats, SfCounter stat)
 static void
 add_count(Row *row, SfCounters *stats, SfCounter stat)
 {
-	add(row, Int64GetDatum(read_counter(stats, stat)));
+	add_column(row, Int64GetDatum(read_counter(stats, stat)));
 }
 
 /* Milliseconds, as in core's views. */
 static void
 add_time(Row *row, SfCounters *stats, SfCounter stat)
 {
-	add(row, Float8GetDatum((double) read_counter(stats, stat) / 1000.0));
+	add_column(row, Float8GetDatum((double) read_counter(stats, stat) / 1000.0));
 }
 
 static void
@@ -109,7 +109,7 @@ add_machine_id(Row *row, SfGenerator *generator)
 {
 	uint32		machine_id = pg_atomic_read_u32(&generator->machine_id);
 
-	add_if(row, machine_id != SF_MACHINE_ID_NOT_PINNED, Int32GetDatum((int32) machine_id));
+	add_column_if(row, machine_id != SF_MACHINE_ID_NOT_PINNED, Int32GetDatum((int32) machine_id));
 }
 
 /* The later one of the durable ends of all lines; false if one of them is lost. */
@@ -145,9 +145,10 @@ add_position(Row *row, SfGenerator *generator)
 	SfInstant	end = sf_generator_time(generator, reserved_until);
 	bool		known = opened ? reserved_until != 0 : durable_end(generator, &end);
 
-	add_if(row, opened, sf_interval(Max(ahead, 0)));
-	add_if(row, known, TimestampTzGetDatum(end));
-	add_if(row, opened, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->began)));
+	add_column_if(row, opened, sf_interval(Max(ahead, 0)));
+	add_column_if(row, known, TimestampTzGetDatum(end));
+	add_column_if(row, opened,
+				  TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&generator->began)));
 }
 
 /*
@@ -162,12 +163,12 @@ add_lease(Row *row, SfShared *shared, const SfGenerator *generator)
 	bool		granted = last->lease.number != 0;
 	bool		is_healthy = last->state == SF_LEASE_HELD || last->state == SF_LEASE_CLAIMING;
 
-	add_if(row, granted, TimestampTzGetDatum(last->lease.from));
-	add_if(row, granted, TimestampTzGetDatum(last->lease.until));
-	add_if(row, generator->leased, CStringGetTextDatum(is_healthy && RecoveryInProgress() ?
-													   "standby" : sf_lease_state_name(last->state)));
-	add_if(row, last->error[0] != '\0', CStringGetTextDatum(last->error));
-	add_if(row, last->skew_known, sf_interval(last->skew));
+	add_column_if(row, granted, TimestampTzGetDatum(last->lease.from));
+	add_column_if(row, granted, TimestampTzGetDatum(last->lease.until));
+	add_column_if(row, generator->leased, CStringGetTextDatum(is_healthy && RecoveryInProgress() ?
+															  "standby" : sf_lease_state_name(last->state)));
+	add_column_if(row, last->error[0] != '\0', CStringGetTextDatum(last->error));
+	add_column_if(row, last->skew_known, sf_interval(last->skew));
 }
 
 /*
@@ -184,8 +185,8 @@ add_horizon(Row *row, SfGenerator *generator)
 	sf_layout_instant(&generator->layout, first) :
 	sf_generator_time(generator, sf_generator_position(generator));
 
-	add_if(row, known, TimestampTzGetDatum(time));
-	add_if(row, known, sf_interval(first == SF_NO_ID ? 0 : Max(now - time, 0)));
+	add_column_if(row, known, TimestampTzGetDatum(time));
+	add_column_if(row, known, sf_interval(first == SF_NO_ID ? 0 : Max(now - time, 0)));
 }
 
 static void
@@ -194,23 +195,23 @@ fill_row(Row *row, SfShared *shared, SfGenerator *generator)
 	SfCounters *stats = &generator->stats;
 	uint64		end = sf_layout_last_tick(&generator->layout) + 1;
 
-	add(row, CStringGetTextDatum(generator->kind == SF_GENERATOR_SNO ? "sno" : "bigint"));
+	add_column(row, CStringGetTextDatum(generator->kind == SF_GENERATOR_SNO ? "sno" : "bigint"));
 	add_machine_id(row, generator);
-	add(row, CStringGetTextDatum(generator->layout_text));
+	add_column(row, CStringGetTextDatum(generator->layout_text));
 	add_count(row, stats, SF_COUNTER_BATCHES);
 	add_count(row, stats, SF_COUNTER_IDS_ALLOCATED);
 	add_count(row, stats, SF_COUNTER_OVERFLOW_TICKS);
 	add_count(row, stats, SF_COUNTER_WAITS);
 	add_time(row, stats, SF_COUNTER_WAIT_TIME);
 	add_count(row, stats, SF_COUNTER_CLOCK_REGRESSIONS);
-	add(row, sf_interval(read_counter(stats, SF_COUNTER_MAX_REGRESSION)));
+	add_column(row, sf_interval(read_counter(stats, SF_COUNTER_MAX_REGRESSION)));
 	add_position(row, generator);
 	add_count(row, stats, SF_COUNTER_RESERVATION_WRITES);
 	add_time(row, stats, SF_COUNTER_RESERVATION_WRITE_TIME);
-	add(row, TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, end)));
+	add_column(row, TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, end)));
 	add_lease(row, shared, generator);
 	add_horizon(row, generator);
-	add(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
+	add_column(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
 }
 
 Datum
@@ -224,7 +225,7 @@ pg_stat_snowflake(PG_FUNCTION_ARGS)
 		Row			row = new_row(fcinfo);
 
 		fill_row(&row, shared, &shared->generators[i]);
-		put(fcinfo, &row);
+		put_row(fcinfo, &row);
 	}
 	return (Datum) 0;
 }
@@ -264,12 +265,12 @@ put_holder(FunctionCallInfo fcinfo, const SfHorizonHolder *holder)
 {
 	Row			row = new_row(fcinfo);
 
-	add(&row, ObjectIdGetDatum(holder->database));
-	add_if(&row, holder->pid != 0, Int32GetDatum(holder->pid));
-	add_if(&row, FullTransactionIdIsValid(holder->xid),
-		   TransactionIdGetDatum(XidFromFullTransactionId(holder->xid)));
-	add_if(&row, may_see(holder), Int64GetDatum(holder->first));
-	put(fcinfo, &row);
+	add_column(&row, ObjectIdGetDatum(holder->database));
+	add_column_if(&row, holder->pid != 0, Int32GetDatum(holder->pid));
+	add_column_if(&row, FullTransactionIdIsValid(holder->xid),
+				  TransactionIdGetDatum(XidFromFullTransactionId(holder->xid)));
+	add_column_if(&row, may_see(holder), Int64GetDatum(holder->first));
+	put_row(fcinfo, &row);
 }
 
 Datum
@@ -296,23 +297,25 @@ put_layout(FunctionCallInfo fcinfo, const SfPreset *preset)
 	Row			row = new_row(fcinfo);
 	SfLayout	layout;
 	SfParseError error;
+	TimestampTz end;
 	char		definition[SF_LAYOUT_TEXT_SIZE];
 
 	if (!sf_layout_parse(preset->definition, &layout, &error))
 		elog(ERROR, "preset \"%s\" is no layout: %s", preset->name, error.message);
 	sf_layout_format(&layout, definition);
-	add(&row, CStringGetTextDatum(preset->name));
-	add(&row, TimestampTzGetDatum(layout.epoch));
-	add(&row, sf_interval(layout.tick_length));
-	add(&row, Int32GetDatum(layout.timestamp_bits));
-	add(&row, Int32GetDatum(layout.machine_bits));
-	add(&row, Int32GetDatum(layout.sequence_bits));
-	add(&row, Int64GetDatum((int64) sf_field_max(layout.machine_bits) + 1));
-	add(&row, Int64GetDatum(((int64) sf_field_max(layout.sequence_bits) + 1) *
-							USECS_PER_SEC / layout.tick_length));
-	add(&row, TimestampTzGetDatum(sf_layout_tick_start(&layout, sf_layout_last_tick(&layout) + 1)));
-	add(&row, CStringGetTextDatum(definition));
-	put(fcinfo, &row);
+	add_column(&row, CStringGetTextDatum(preset->name));
+	add_column(&row, TimestampTzGetDatum(layout.epoch));
+	add_column(&row, sf_interval(layout.tick_length));
+	add_column(&row, Int32GetDatum(layout.timestamp_bits));
+	add_column(&row, Int32GetDatum(layout.machine_bits));
+	add_column(&row, Int32GetDatum(layout.sequence_bits));
+	add_column(&row, Int64GetDatum((int64) sf_field_max(layout.machine_bits) + 1));
+	add_column(&row, Int64GetDatum(((int64) sf_field_max(layout.sequence_bits) + 1) *
+								   USECS_PER_SEC / layout.tick_length));
+	end = sf_layout_tick_start(&layout, sf_layout_last_tick(&layout) + 1);
+	add_column(&row, TimestampTzGetDatum(end));
+	add_column(&row, CStringGetTextDatum(definition));
+	put_row(fcinfo, &row);
 }
 
 Datum
@@ -351,12 +354,14 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	Row			row = new_row(fcinfo);
 
 	add_machine_id(&row, generator);
-	add(&row, Int32GetDatum((int32) generator->range.min));
-	add(&row, Int32GetDatum((int32) generator->range.max));
-	add_if(&row, position != 0, Int32GetDatum((int32) sf_position_sequence(layout, position - 1)));
-	add(&row, TimestampTzGetDatum(GetCurrentTimestamp()));
-	add_if(&row, position != 0, TimestampTzGetDatum(sf_generator_time(generator, position - 1)));
-	add_if(&row, other > 1, TimestampTzGetDatum(sf_generator_time(generator, other - 1)));
-	add(&row, Int64GetDatum((int64) switches));
+	add_column(&row, Int32GetDatum((int32) generator->range.min));
+	add_column(&row, Int32GetDatum((int32) generator->range.max));
+	add_column_if(&row, position != 0,
+				  Int32GetDatum((int32) sf_position_sequence(layout, position - 1)));
+	add_column(&row, TimestampTzGetDatum(GetCurrentTimestamp()));
+	add_column_if(&row, position != 0,
+				  TimestampTzGetDatum(sf_generator_time(generator, position - 1)));
+	add_column_if(&row, other > 1, TimestampTzGetDatum(sf_generator_time(generator, other - 1)));
+	add_column(&row, Int64GetDatum((int64) switches));
 	PG_RETURN_DATUM(HeapTupleGetDatum(tuple_of(&row)));
 }

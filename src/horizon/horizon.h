@@ -69,10 +69,10 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
 extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
 
 /*
- * The horizon that several servers have in common: horizon.c explains its two steps.  The second
- * one raises what the generator allows to the proposal, so the caller has raised the generator to
- * it; sf_horizon_reaches tells whether that is necessary.  The answer is a promise only when it is
- * on disk.  They raise the errors of sf_horizon_advance.
+ * The horizon that several servers have in common: README.md in this directory explains its two
+ * steps.  The second one raises what the generator allows to the proposal, so the caller has raised
+ * the generator to it; sf_horizon_reaches tells whether that is necessary.  The answer is a promise
+ * only when it is on disk.  They raise the errors of sf_horizon_advance.
  */
 extern int64 sf_horizon_propose(SfGenerator *generator);
 extern bool sf_horizon_reaches(SfGenerator *generator, int64 proposal);

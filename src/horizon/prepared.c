@@ -161,7 +161,7 @@ sf_prepared_recover(const LockData *locks)
 		return;
 	for (int i = 0; i < locks->nelements; i++)
 	{
-		const		LockInstanceData *lock = &locks->locks[i];
+		const LockInstanceData *lock = &locks->locks[i];
 		const LOCKTAG *tag = &lock->locktag;
 
 		if (tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == LOCK_CLASS &&

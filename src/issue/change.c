@@ -106,7 +106,7 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *l
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
 		return SF_OPENING_MOVED_BACK;
 	if (generator->kind == SF_GENERATOR_BIGINT)
-		status = sf_check_layout(generator);
+		status = sf_durable_layout_check(generator);
 	if (status == SF_OPENING_OTHER_LAYOUT)
 		return status;
 	*layout_recorded = status != SF_OPENING_DONE;
@@ -126,7 +126,7 @@ bool
 sf_change_layout(SfGenerator *generator, SfLayout *before, bool *recorded)
 {
 	*recorded = sf_durable_layout_read(before) == SF_OPENING_DONE;
-	if (sf_check_layout(generator) == SF_OPENING_DONE)
+	if (sf_durable_layout_check(generator) == SF_OPENING_DONE)
 		return false;
 	sf_durable_layout_write(&generator->layout);
 	return true;

@@ -28,8 +28,9 @@ extern SfOpening sf_change_back(SfGenerator *generator, SfInstant instant, SfIns
 								bool *moved);
 
 /*
- * Write a later promise to other servers, or 0, which ends the promises (horizon.c).  Returns false
- * if the generator was moved back.  The lock is held.  Raises the errors of sf_durable_raise.
+ * Write a later promise to other servers, or 0, which ends the promises (horizon/README.md).
+ * Returns false if the generator was moved back.  The lock is held.  Raises the errors of
+ * sf_durable_raise.
  */
 extern bool sf_change_promise(SfGenerator *generator, int64 promise);
 

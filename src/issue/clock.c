@@ -31,12 +31,15 @@
 
 #include "utils/timestamp.h"
 
+#include "atomic.h"
 #include "clocks.h"
 #include "core/hot.h"
+#include "duration.h"
 #include "issue/clock.h"
 #include "issue/error.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
+#include "log_limit.h"
 
 /* The least increase of the difference that is written to shared memory. */
 #define WORTH_KEEPING	10000	/* us */
@@ -89,7 +92,7 @@ note_reading(SfGenerator *generator, TimestampTz now)
 		return;
 	step = (TimestampTz) latest - now;
 	sf_counter_add(&generator->stats, SF_COUNTER_CLOCK_REGRESSIONS, 1);
-	sf_raise(&generator->stats.numbers[SF_COUNTER_MAX_REGRESSION], (uint64) step);
+	sf_atomic_raise(&generator->stats.numbers[SF_COUNTER_MAX_REGRESSION], (uint64) step);
 	if (sf_log_allowed(&generator->regression_logged))
 		report_regression(generator, step);
 }

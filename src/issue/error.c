@@ -34,12 +34,6 @@ sf_back_function(SfGeneratorKind kind)
 	return kind == SF_GENERATOR_SNO ? "sno_move_back" : "snowflake_move_back";
 }
 
-const char *
-sf_duration_text(int64 duration)
-{
-	return sf_duration_describe(duration, palloc(SF_INSTANT_TEXT_SIZE));
-}
-
 static void
 report_lost(const SfGenerator *generator)
 {

@@ -18,7 +18,4 @@ pg_noreturn extern void sf_report_not_opened(const SfGenerator *generator, SfOpe
 extern const char *sf_floor_function(SfGeneratorKind kind);
 extern const char *sf_back_function(SfGeneratorKind kind);
 
-/* A duration, in microseconds, for people to read, in newly allocated memory. */
-extern const char *sf_duration_text(int64 duration);
-
 #endif							/* SF_ERROR_H */

@@ -103,8 +103,9 @@ prepare_transaction(XactEvent event, void *argument)
 }
 
 /*
- * The transaction has ended, and all callbacks of transactions have run: see horizon.c.  The slot
- * and the batches end together, so that an ID that such a callback issues is published too.
+ * The transaction has ended, and all callbacks of transactions have run: see horizon/README.md.
+ * The slot and the batches end together, so that an ID that such a callback issues is published
+ * too.
  */
 static SF_HOT void
 end_transaction(ResourceReleasePhase phase, bool commit, bool top_level, void *argument)
@@ -461,7 +462,7 @@ sf_await_open(SfShared *shared)
 
 /* The next ID of a generator; for sno, its sequence. */
 static inline uint64
-issue(SfGeneratorKind kind)
+issue_position(SfGeneratorKind kind)
 {
 	HeldBatch  *held = &held_batches[kind];
 	TimestampTz now = GetCurrentTimestamp();
@@ -483,7 +484,7 @@ issue(SfGeneratorKind kind)
 SF_HOT int64
 sf_next_id(void)
 {
-	last_id = (int64) issue(SF_GENERATOR_BIGINT);
+	last_id = (int64) issue_position(SF_GENERATOR_BIGINT);
 	return last_id;
 }
 
@@ -503,7 +504,7 @@ sf_last_id(int64 *id)
 SF_HOT SfSno
 sf_next_sno(uint8 metabyte)
 {
-	uint16		sequence = (uint16) issue(SF_GENERATOR_SNO);
+	uint16		sequence = (uint16) issue_position(SF_GENERATOR_SNO);
 
 	return sf_sno_of(held_batches[SF_GENERATOR_SNO].upper | (uint64) metabyte << 16, sequence);
 }

@@ -9,7 +9,6 @@
 #include "utils/acl.h"
 #include "utils/timestamp.h"
 
-#include "compat.h"
 #include "issue/lease_error.h"
 
 /* The lease, as the detail of an error. */

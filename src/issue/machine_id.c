@@ -77,7 +77,7 @@ report_copied(const char *setting)
  * returns this number.
  */
 static uint32
-pin(SfGenerator *generator, uint32 configured, const char *setting)
+pin_number(SfGenerator *generator, uint32 configured, const char *setting)
 {
 	uint32		number = sf_postmaster_pin_machine_id(generator->kind, configured);
 	uint32		pinned = SF_MACHINE_ID_NOT_PINNED;
@@ -101,7 +101,7 @@ bigint_machine_id(SfShared *shared)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
 		report_unset(generator);
-	return pin(generator, (uint32) configured, "snowflake.machine_id");
+	return pin_number(generator, (uint32) configured, "snowflake.machine_id");
 }
 
 static void
@@ -156,9 +156,9 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 static uint32
 sno_partition(SfShared *shared)
 {
-	return pin(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared),
-			   partition_setting(shared) == SF_MACHINE_ID_UNSET ?
-			   "snowflake.machine_id" : "snowflake.sno_partition");
+	return pin_number(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared),
+					  partition_setting(shared) == SF_MACHINE_ID_UNSET ?
+					  "snowflake.machine_id" : "snowflake.sno_partition");
 }
 
 SF_HOT uint32

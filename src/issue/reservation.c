@@ -194,7 +194,7 @@ sf_opening_position(SfGenerator *generator, int line)
 /*
  * Write the durable end of a line again, because a checkpoint can have saved one whose record of
  * WAL was lost in a crash, and standbys do not have it.  If the lease begins later than the
- * durable end, write an end above the cursor; readers rely on this (horizon.c).
+ * durable end, write an end above the cursor; readers rely on this (horizon/README.md).
  */
 static XLogRecPtr
 write_opening(SfGenerator *generator, int line, uint64 position)
@@ -204,17 +204,6 @@ write_opening(SfGenerator *generator, int line, uint64 position)
 	if (position > sf_durable_position(generator, line))
 		end += generator->layout.tick_length;
 	return sf_durable_raise_end(generator, line, end);
-}
-
-SfOpening
-sf_check_layout(const SfGenerator *generator)
-{
-	SfLayout	recorded;
-	SfOpening	result = sf_durable_layout_read(&recorded);
-
-	if (result == SF_OPENING_DONE && !sf_layout_equal(&recorded, &generator->layout))
-		return SF_OPENING_OTHER_LAYOUT;
-	return result;
 }
 
 /*
@@ -235,7 +224,7 @@ open_locked(SfGenerator *generator)
 		return SF_OPENING_MOVED_BACK;
 	if (generator->kind == SF_GENERATOR_BIGINT)
 	{
-		layout = sf_check_layout(generator);
+		layout = sf_durable_layout_check(generator);
 		promise = sf_durable_read(SF_DURABLE_PROMISE);
 	}
 	if (layout != SF_OPENING_DONE)

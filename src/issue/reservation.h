@@ -14,9 +14,6 @@
  */
 extern bool sf_generator_open(SfGenerator *generator);
 
-/* Whether the layout of the generator is the recorded one; if it is, SF_OPENING_DONE. */
-extern SfOpening sf_check_layout(const SfGenerator *generator);
-
 /*
  * Extend the reservation of a line, because a batch was refused, and return when the extension is
  * on disk.  The arguments are the end that the caller has read, and a reading of the clock that was

@@ -76,8 +76,8 @@ make_shared(SfShared *new)
 	memset(new, 0, sizeof(*new));
 	pg_atomic_init_u32(&new->configured_machine_id, (uint32) sf_settings_machine_id);
 	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
-	pg_atomic_init_u32(&new->max_clock_step, (uint32) sf_max_clock_step);
-	pg_atomic_init_u32(&new->sequence_jitter, (uint32) sf_sequence_jitter);
+	pg_atomic_init_u32(&new->max_clock_step, (uint32) sf_settings_max_clock_step);
+	pg_atomic_init_u32(&new->sequence_jitter, (uint32) sf_settings_sequence_jitter);
 	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
 					  &sf_settings_layout, sf_settings_layout_text,
@@ -87,7 +87,7 @@ make_shared(SfShared *new)
 	sf_durable_init(new->durable);
 	sf_lease_init(&new->lease);
 	sf_horizon_init(horizon_of(new));
-	sf_shared_set_max_ahead(new, sf_max_ahead);
+	sf_shared_set_max_ahead(new, sf_settings_max_ahead);
 	restore_shared(new);
 }
 

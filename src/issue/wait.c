@@ -27,7 +27,7 @@
  * even with a max_wait of 0: on most disks a write takes less, and without this many sessions that
  * begin at once would fail.
  *
- * A session whose swap has failed spins for a random time before it tries again (core/batch.h).
+ * A session whose swap has failed spins for a random time before it tries again (core/backoff.h).
  *
  * max_ahead is meant for ticks that are used up occasionally.  If nine of ten ticks of a second are
  * used up, callers request more IDs than the layout provides, and the administrator should be told.
@@ -45,11 +45,14 @@
 #include "storage/spin.h"
 
 #include "clocks.h"
+#include "core/backoff.h"
 #include "core/batch.h"
 #include "core/hot.h"
+#include "duration.h"
 #include "issue/error.h"
 #include "issue/lease_error.h"
 #include "issue/wait.h"
+#include "log_limit.h"
 #include "settings.h"
 #include "wait_event.h"
 
@@ -67,7 +70,7 @@
 static const char *
 max_wait_text(void)
 {
-	return sf_duration_text((int64) sf_max_wait * 1000);
+	return sf_duration_text((int64) sf_settings_max_wait * 1000);
 }
 
 /* The floor that an administrator has set, if it is what callers wait for; 0 if it is not. */
@@ -137,11 +140,11 @@ begin_and_count(SfGenerator *generator, SfWait *wait)
 
 /* The microseconds for which this ID may still wait. */
 static int64
-left(const SfWait *wait)
+time_left(const SfWait *wait)
 {
-	if (sf_max_wait < 0)
+	if (sf_settings_max_wait < 0)
 		return PG_INT64_MAX;
-	return (int64) sf_max_wait * 1000 - sf_time_since(wait->since);
+	return (int64) sf_settings_max_wait * 1000 - sf_time_since(wait->since);
 }
 
 static void
@@ -213,9 +216,9 @@ sf_wait_for_clock(SfGenerator *generator, SfWait *wait, TimestampTz instant)
 	if (missing <= 0)
 		return;
 	begin_and_count(generator, wait);
-	if (left(wait) <= 0)
+	if (time_left(wait) <= 0)
 		report_too_long(generator, missing);
-	remaining = Min(Min(missing + slack, left(wait)), MAX_SLICE);
+	remaining = Min(Min(missing + slack, time_left(wait)), MAX_SLICE);
 	if (remaining >= TIMER_SLACK)
 	{
 		ask_to_yield(generator, wait, now, remaining + TIME_TO_WAKE);
@@ -238,7 +241,7 @@ void
 sf_back_off(uint32 failed)
 {
 	int64		time = (int64) pg_prng_uint64_range(&pg_global_prng_state, 0,
-													sf_batch_longest_backoff(failed));
+													sf_longest_backoff(failed));
 	int64		begin = sf_time_since_boot();
 
 	while (sf_time_since(begin) < time)
@@ -265,7 +268,7 @@ report_slow(SfGenerator *generator, int holder)
 void
 sf_wait_limit(SfGenerator *generator, const SfWait *wait)
 {
-	if (left(wait) <= 0)
+	if (time_left(wait) <= 0)
 		report_slow(generator, 0);
 }
 
@@ -276,7 +279,7 @@ sf_wait_for_writer(SfGenerator *generator, SfWait *wait)
 	int64		remaining;
 
 	begin_and_count(generator, wait);
-	remaining = Max(left(wait), SHORT_WRITE - sf_time_since(wait->since));
+	remaining = Max(time_left(wait), SHORT_WRITE - sf_time_since(wait->since));
 	if (remaining <= 0)
 		report_slow(generator, sf_lock_holder(&generator->lock));
 	sf_lock_await(&generator->lock, remaining);
@@ -298,9 +301,9 @@ sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 	if (pg_atomic_read_u32(&generator->moved_back) != 0)
 		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
 	begin_and_count(generator, wait);
-	if (!sf_lease_hurry(&shared->lease) || left(wait) <= 0)
+	if (!sf_lease_hurry(&shared->lease) || time_left(wait) <= 0)
 		sf_lease_report_none(&shared->lease, sf_generator_name(generator));
-	sleep_and_count(generator, Min(OTHERS_SLICE, left(wait)), SF_WAIT_LEASE);
+	sleep_and_count(generator, Min(OTHERS_SLICE, time_left(wait)), SF_WAIT_LEASE);
 	CHECK_FOR_INTERRUPTS();
 }
 

@@ -26,6 +26,7 @@
 #include "utils/timestamp.h"
 
 #include "pushdown/bucket.h"
+#include "pushdown/expression.h"
 
 /* The units of date_trunc() with the width of the widest bucket. */
 static const struct
@@ -55,12 +56,6 @@ is_moderate(TimestampTz instant)
 	const TimestampTz most = INT64CONST(36525) * 50 * USECS_PER_DAY;
 
 	return instant > -most && instant < most;
-}
-
-bool
-sf_is_constant(Node *node)
-{
-	return IsA(node, Const) && !((Const *) node)->constisnull;
 }
 
 /* The width of a unit of date_trunc(); 0 if it is not a constant, or not known. */

@@ -33,7 +33,4 @@ extern Node *sf_unrounded(Node *node, SfBucket *bucket);
  */
 extern bool sf_bucket_begins(const SfBucket *bucket, TimestampTz instant, int64 *width);
 
-/* Whether an expression is a constant that is not null. */
-extern bool sf_is_constant(Node *node);
-
 #endif							/* SF_BUCKET_H */

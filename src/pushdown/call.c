@@ -22,11 +22,11 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "compat.h"
 #include "functions/functions.h"
 #include "functions/sno_type.h"
 #include "issue/shared.h"
 #include "pushdown/call.h"
+#include "pushdown/expression.h"
 
 /*
  * The functions whose result is, or has as its first field, the time of an ID; and the one whose
@@ -219,14 +219,6 @@ bool
 sf_mentions_time(Node *node)
 {
 	return mentions_time(node, NULL);
-}
-
-Var *
-sf_column(Node *expression)
-{
-	while (expression && IsA(expression, RelabelType))
-		expression = (Node *) ((RelabelType *) expression)->arg;
-	return expression && IsA(expression, Var) ? (Var *) expression : NULL;
 }
 
 bool

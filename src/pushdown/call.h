@@ -50,12 +50,6 @@ extern bool sf_is_between(Oid function);
 extern bool sf_mentions_time(Node *node);
 
 /*
- * An expression as a column of any type; NULL if it is not a column.  A column of a
- * domain may be relabelled as its base type, which does not change its value.
- */
-extern Var *sf_column(Node *expression);
-
-/*
  * A call of another function of the extension: of the one in the schema of a function with the
  * given name, address and types of arguments.  NULL if it is not found, or if the user may not call
  * it.

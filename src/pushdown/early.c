@@ -31,6 +31,7 @@
 #include "compat.h"
 #include "pushdown/early.h"
 #include "pushdown/exempt.h"
+#include "pushdown/expression.h"
 #include "pushdown/replace.h"
 #include "settings.h"
 
@@ -117,7 +118,7 @@ common_query(const SfQueryLevel *level, const RangeTblEntry *entry)
  * query is followed.
  */
 static Oid
-table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber * attribute)
+table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber *attribute)
 {
 	SfQueryLevel inner = {0};
 	RangeTblEntry *entry;
@@ -194,7 +195,7 @@ rewrite_queries(Node *node, void *context)
 }
 
 static PlannedStmt *
-plan(SF_PLANNER_HOOK_ARGS)
+call_planner(SF_PLANNER_HOOK_ARGS)
 {
 	return (prev_planner ? prev_planner : standard_planner) (SF_PLANNER_HOOK_PASS);
 }
@@ -209,7 +210,7 @@ plan_rewritten(SF_PLANNER_HOOK_ARGS)
 
 	query = copyObject(query);
 	rewrite_queries((Node *) query, &none);
-	planned = plan(SF_PLANNER_HOOK_PASS);
+	planned = call_planner(SF_PLANNER_HOOK_PASS);
 	planned->dependsOnRole = planned->dependsOnRole || depends_on_role;
 	return planned;
 }
@@ -220,11 +221,11 @@ plan_query(SF_PLANNER_HOOK_ARGS)
 {
 	bool		apart = false;
 
-	if (sf_enable_timestamp_pushdown &&
+	if (sf_settings_enable_timestamp_pushdown &&
 		(citus_is_loaded ? sf_mentions_time((Node *) query) :
 		 has_early_conditions(query, false, &apart)))
 		return plan_rewritten(SF_PLANNER_HOOK_PASS);
-	return plan(SF_PLANNER_HOOK_PASS);
+	return call_planner(SF_PLANNER_HOOK_PASS);
 }
 
 /* The settings of Citus are defined, and are not merely names in the configuration. */

@@ -22,6 +22,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
+#include "optimizer/prep.h"
 #include "partitioning/partdesc.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
@@ -31,6 +32,7 @@
 
 #include "compat.h"
 #include "pushdown/exempt.h"
+#include "pushdown/expression.h"
 
 /* The call for which expressions of a relation are searched. */
 typedef struct Search
@@ -106,7 +108,7 @@ is_implied(SfPass *pass, List *predicate)
 
 /* Whether the arguments of an operator of a family for = include a column of the relation. */
 static bool
-fixes(SfPass *pass, Oid operator, List *arguments, AttrNumber attribute, Oid family)
+fixes_attribute(SfPass *pass, Oid operator, List *arguments, AttrNumber attribute, Oid family)
 {
 	ListCell   *cell;
 
@@ -135,10 +137,10 @@ is_fixed(SfPass *pass, AttrNumber attribute, Oid family)
 		ScalarArrayOpExpr *any = lfirst(cell);
 
 		if (IsA(operator, OpExpr) &&
-			fixes(pass, operator->opno, operator->args, attribute, family))
+			fixes_attribute(pass, operator->opno, operator->args, attribute, family))
 			return true;
 		if (IsA(any, ScalarArrayOpExpr) && any->useOr &&
-			fixes(pass, any->opno, any->args, attribute, family))
+			fixes_attribute(pass, any->opno, any->args, attribute, family))
 			return true;
 	}
 	return false;

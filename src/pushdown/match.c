@@ -22,6 +22,7 @@
 #include "utils/typcache.h"
 
 #include "functions/sno_type.h"
+#include "pushdown/expression.h"
 #include "pushdown/match.h"
 
 /*
@@ -51,14 +52,13 @@ same_call(const SfCall *a, const SfCall *b)
 		equal(a->layout_argument, b->layout_argument);
 }
 
-bool
-sf_match_call(SfPass *pass, Node *node, SfCall *call)
+/* Whether conditions on the time of a column are rewritten, as decided for its first call. */
+static bool
+is_rewritten(SfPass *pass, const SfCall *call)
 {
 	SfDecision *decision;
 	ListCell   *cell;
 
-	if (!sf_time_call(node, call))
-		return false;
 	foreach(cell, pass->decided)
 	{
 		decision = lfirst(cell);
@@ -70,6 +70,12 @@ sf_match_call(SfPass *pass, Node *node, SfCall *call)
 	decision->applies = pass->applies(pass, call);
 	pass->decided = lappend(pass->decided, decision);
 	return decision->applies;
+}
+
+bool
+sf_match_call(SfPass *pass, Node *node, SfCall *call)
+{
+	return sf_time_call(node, call) && is_rewritten(pass, call);
 }
 
 /*
@@ -227,10 +233,12 @@ applies_to_table(const SfPass *pass, SfCall *call)
 static int
 side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 {
+	bool		is_call[2];
 	int			side;
 
-	if (sf_time_call(linitial(sides), &calls[0]) && sf_time_call(lsecond(sides), &calls[1]) &&
-		calls[0].column->varno != calls[1].column->varno &&
+	for (side = 0; side < 2; side++)
+		is_call[side] = sf_time_call(list_nth(sides, side), &calls[side]);
+	if (is_call[0] && is_call[1] && calls[0].column->varno != calls[1].column->varno &&
 		is_of_table(pass, &calls[0]) && is_of_table(pass, &calls[1]))
 	{
 		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]))
@@ -240,7 +248,7 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 	}
 	for (side = 0; side < 2; side++)
 	{
-		if (sf_match_call(pass, list_nth(sides, side), &calls[side]))
+		if (is_call[side] && is_rewritten(pass, &calls[side]))
 			return side;
 	}
 	return -1;

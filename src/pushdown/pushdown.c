@@ -35,6 +35,7 @@
 #include "functions/functions.h"
 #include "pushdown/early.h"
 #include "pushdown/exempt.h"
+#include "pushdown/expression.h"
 #include "pushdown/pushdown.h"
 #include "pushdown/replace.h"
 #include "pushdown/sort.h"
@@ -155,7 +156,7 @@ plan_relation(SF_RELATION_HOOK_ARGS)
 {
 	if (prev_hook)
 		prev_hook(SF_RELATION_HOOK_PASS);
-	if (root->glob->invalItems != NIL && sf_enable_timestamp_pushdown &&
+	if (root->glob->invalItems != NIL && sf_settings_enable_timestamp_pushdown &&
 		rel->rtekind == RTE_RELATION)
 		rewrite_relation(root, rel);
 }
@@ -229,7 +230,7 @@ simplify_request(FunctionCallInfo fcinfo)
 	SupportRequestSimplify *request = (SupportRequestSimplify *) PG_GETARG_POINTER(0);
 
 	if (!IsA(request, SupportRequestSimplify) || request->root == NULL ||
-		!sf_enable_timestamp_pushdown)
+		!sf_settings_enable_timestamp_pushdown)
 		return NULL;
 	record_plan_function_dependency(request->root, request->fcall->funcid);
 	return request;

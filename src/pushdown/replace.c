@@ -268,7 +268,7 @@ replace_between(SfPass *pass, FuncExpr *call)
 	return (Expr *) eval_const_expressions(NULL, (Node *) call);
 }
 
-static Node *replace(Node *node, void *context);
+static Node *replace_condition(Node *node, void *context);
 
 /* Conditions that are connected by AND with all conditions in them replaced. */
 static List *
@@ -279,7 +279,7 @@ replace_in_and(SfPass *pass, List *conditions)
 
 	foreach(cell, conditions)
 	{
-		Node	   *replaced = replace(lfirst(cell), pass);
+		Node	   *replaced = replace_condition(lfirst(cell), pass);
 
 		result = list_concat(result, make_ands_implicit((Expr *) replaced));
 	}
@@ -299,7 +299,7 @@ replace_in_boolean(SfPass *pass, BoolExpr *expression)
 		return NULL;
 	foreach(cell, expression->args)
 	{
-		Node	   *argument = replace(lfirst(cell), pass);
+		Node	   *argument = replace_condition(lfirst(cell), pass);
 
 		arguments = is_orclause(argument) ?
 			list_concat(arguments, ((BoolExpr *) argument)->args) : lappend(arguments, argument);
@@ -308,7 +308,7 @@ replace_in_boolean(SfPass *pass, BoolExpr *expression)
 }
 
 static Node *
-replace(Node *node, void *context)
+replace_condition(Node *node, void *context)
 {
 	SfPass	   *pass = context;
 	Expr	   *replaced = NULL;
@@ -348,7 +348,7 @@ replace(Node *node, void *context)
 	if (replaced)
 		return (Node *) replaced;
 	pass->in_expression = true;
-	node = expression_tree_mutator(node, replace, context);
+	node = expression_tree_mutator(node, replace_condition, context);
 	pass->in_expression = in_expression;
 	return node;
 }
@@ -362,8 +362,9 @@ sf_replace_in_list(SfPass *pass, List *conditions)
 static Node *
 replace_in_join(SfPass *pass, Node *conditions)
 {
-	return conditions && IsA(conditions, List) ?
-		(Node *) sf_replace_in_list(pass, (List *) conditions) : replace(conditions, pass);
+	if (conditions && IsA(conditions, List))
+		return (Node *) sf_replace_in_list(pass, (List *) conditions);
+	return replace_condition(conditions, pass);
 }
 
 void

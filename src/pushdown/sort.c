@@ -31,6 +31,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
+#include "pushdown/expression.h"
 #include "pushdown/sort.h"
 
 static bool

@@ -325,7 +325,8 @@ sf_registry_release(SfConnection *connection, const pg_uuid_t *token, TimestampT
 	};
 	PGresult   *row = run_query(connection, RELEASE, lengthof(parameters), parameters,
 								LEASE_COLUMNS);
+	bool		released = row != NULL;
 
 	PQclear(row);
-	return row != NULL;
+	return released;
 }

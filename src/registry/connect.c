@@ -53,36 +53,6 @@ typedef struct Address
 /* The address to which the process was connected last. */
 static Address last_address;
 
-/*
- * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
- * message can be in any encoding, and a database with another one can show it, so
- * characters outside of ASCII are replaced.  It can contain the previous one.
- */
-void
-sf_answer_fail(SfAnswer *answer, SfLeaseStatus state, const char *format,...)
-{
-	char		text[sizeof(answer->error)];
-	size_t		length;
-	va_list		arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	answer->state = state;
-	answer->free_at = DT_NOEND;
-	length = strlen(text);
-	while (length > 0 && text[length - 1] == '\n')
-		text[--length] = '\0';
-	for (char *c = text; *c; c++)
-	{
-		if (IS_HIGHBIT_SET(*c))
-			*c = '?';
-		else if (iscntrl((unsigned char) *c))
-			*c = ' ';
-	}
-	strlcpy(answer->error, text, sizeof(answer->error));
-}
-
 /* Notices of the registry are not shown here; the registry can log them. */
 static void
 ignore_notice(void *argument, const char *message)
@@ -149,7 +119,7 @@ sf_connection_wait(SfConnection *connection, int event)
  * begins again with each address of the host.
  */
 static bool
-complete(SfConnection *connection)
+complete_connection(SfConnection *connection)
 {
 	PostgresPollingStatusType status = PGRES_POLLING_WRITING;
 	char		address[NI_MAXHOST] = "";
@@ -186,7 +156,7 @@ add_reason(const SfConnection *connection)
 }
 
 static void
-remember(PGconn *libpq)
+remember_address(PGconn *libpq)
 {
 	strlcpy(last_address.host, PQhost(libpq), sizeof(last_address.host));
 	strlcpy(last_address.hostaddr, PQhostaddr(libpq), sizeof(last_address.hostaddr));
@@ -212,9 +182,9 @@ connect_host(SfConnection *connection, const Address *address)
 	sf_connection_limit(connection, connection->connect_timeout);
 	connection->libpq = PQconnectStartParams(keywords, values, true);
 	PQsetNoticeProcessor(connection->libpq, ignore_notice, NULL);
-	if (complete(connection))
+	if (complete_connection(connection))
 	{
-		remember(connection->libpq);
+		remember_address(connection->libpq);
 		return true;
 	}
 	add_reason(connection);
@@ -240,7 +210,7 @@ get_options(void)
 
 /* The value of an option; empty if it is not set, or if the options could not be read. */
 static const char *
-option(PQconninfoOption *options, const char *keyword)
+option_value(PQconninfoOption *options, const char *keyword)
 {
 	for (; options && options->keyword; options++)
 	{
@@ -263,8 +233,8 @@ get_item(const char *list, int number, char *item, size_t size)
 static bool
 connect_hosts(SfConnection *connection, PQconninfoOption *options)
 {
-	const char *hosts = option(options, "host");
-	const char *hostaddrs = option(options, "hostaddr");
+	const char *hosts = option_value(options, "host");
+	const char *hostaddrs = option_value(options, "hostaddr");
 	Address		address;
 	int			count = 1;
 
@@ -274,7 +244,7 @@ connect_hosts(SfConnection *connection, PQconninfoOption *options)
 	{
 		get_item(hosts, i, address.host, sizeof(address.host));
 		get_item(hostaddrs, i, address.hostaddr, sizeof(address.hostaddr));
-		get_item(option(options, "port"), i, address.port, sizeof(address.port));
+		get_item(option_value(options, "port"), i, address.port, sizeof(address.port));
 		if (!address.port[0])
 			strlcpy(address.port, DEF_PGPORT_STR, sizeof(address.port));
 		if (connect_host(connection, &address))
@@ -318,7 +288,7 @@ sf_connect(SfConnection *connection, SfAnswer *answer)
 	if (connection->leaving)
 		return connect_host(connection, &last_address);
 	options = get_options();
-	connected = set_timeout(connection, option(options, "connect_timeout")) &&
+	connected = set_timeout(connection, option_value(options, "connect_timeout")) &&
 		connect_hosts(connection, options);
 	PQconninfoFree(options);
 	return connected;

@@ -43,11 +43,4 @@ extern void sf_connection_limit(SfConnection *connection, int64 timeout);
 extern bool sf_connection_wait(SfConnection *connection, int event);
 extern const char *sf_connection_no_answer(const SfConnection *connection);
 
-/*
- * Keep the reason, as a format, for which an attempt leads to a state: refused if the registry said
- * so, and unreachable if it sent no answer or an invalid one.
- */
-extern void sf_answer_fail(SfAnswer *answer, SfLeaseStatus state, const char *format,...)
-			pg_attribute_printf(3, 4);
-
 #endif							/* SF_REGISTRY_CONNECT_H */

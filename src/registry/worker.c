@@ -43,7 +43,6 @@
 #include "utils/guc.h"
 
 #include "clocks.h"
-#include "compat.h"
 #include "core/attempt.h"
 #include "issue/change.h"
 #include "issue/machine_id.h"
@@ -112,7 +111,7 @@ wanted_seconds(SfShared *shared)
 		return sf_settings_registry_lease;
 	if (wanted_machine_id(shared) == SF_MACHINE_ID_UNSET)
 		return DEFAULT_LEASE;
-	return Max(DEFAULT_LEASE_FIXED, 4 * sf_max_ahead / 1000);
+	return Max(DEFAULT_LEASE_FIXED, 4 * sf_settings_max_ahead / 1000);
 }
 
 /*
@@ -144,7 +143,7 @@ time_to_attempt(SfShared *shared)
 {
 	SfLeaseState registry = sf_lease_state(&shared->lease);
 	int64		half = wanted_seconds(shared) * INT64CONST(1000) / 2;
-	int64		ahead = Min(sf_max_ahead, half / 2);
+	int64		ahead = Min(sf_settings_max_ahead, half / 2);
 	int64		elapsed = sf_time_since(last_attempt) / 1000;
 	int64		left = (registry.last.lease.until - GetCurrentTimestamp()) / 1000;
 	int64		wait;			/* from the last attempt on */
@@ -251,7 +250,7 @@ apply_answer(SfShared *shared, const SfLease *held, const SfAnswer *answer)
 
 /* Keep the message of the current error, and recover from the error, outside of a transaction. */
 static void
-recover(MemoryContext context, SfAnswer *answer)
+recover_from_error(MemoryContext context, SfAnswer *answer)
 {
 	ErrorData  *data;
 
@@ -279,7 +278,7 @@ record_registry(int64 identity, SfAnswer *answer)
 	}
 	PG_CATCH();
 	{
-		recover(context, answer);
+		recover_from_error(context, answer);
 	}
 	PG_END_TRY();
 	return written;

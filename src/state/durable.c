@@ -36,6 +36,7 @@
 #include "access/xlog.h"
 #include "replication/origin.h"
 
+#include "atomic.h"
 #include "compat.h"
 #include "state/durable.h"
 
@@ -105,7 +106,7 @@ void
 sf_durable_raise(SfDurable number, uint64 value)
 {
 	XLogFlush(write_record(number, value, false));
-	sf_raise(copy_of(number), value);
+	sf_atomic_raise(copy_of(number), value);
 }
 
 void
@@ -176,7 +177,7 @@ sf_durable_raise_end(SfGenerator *generator, int line, SfInstant end)
 
 	Assert(sf_lock_is_mine(&generator->lock));
 	lsn = write_record(number, to_number(end), false);
-	sf_raise(copy_of(number), to_number(end));
+	sf_atomic_raise(copy_of(number), to_number(end));
 	return lsn;
 }
 
@@ -212,6 +213,17 @@ sf_durable_layout_read(SfLayout *layout)
 	if (packed.fields == 0)
 		return SF_OPENING_LOST;
 	return sf_layout_unpack(packed, layout) ? SF_OPENING_DONE : SF_OPENING_INVALID;
+}
+
+SfOpening
+sf_durable_layout_check(const SfGenerator *generator)
+{
+	SfLayout	recorded;
+	SfOpening	result = sf_durable_layout_read(&recorded);
+
+	if (result == SF_OPENING_DONE && !sf_layout_equal(&recorded, &generator->layout))
+		return SF_OPENING_OTHER_LAYOUT;
+	return result;
 }
 
 void

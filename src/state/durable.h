@@ -18,7 +18,7 @@
 typedef enum SfDurable
 {
 	SF_DURABLE_PROMISE = 65528, /* the last promise to other servers, an ID;
-								 * see horizon.c */
+								 * see horizon/README.md */
 	SF_DURABLE_TOCK,			/* the end of the reservation of the second
 								 * line of sno */
 	SF_DURABLE_LAYOUT,			/* SfPackedLayout.fields */
@@ -97,6 +97,9 @@ typedef enum SfOpening
 
 /* The recorded layout.  Returns SF_OPENING_DONE, SF_OPENING_LOST or SF_OPENING_INVALID. */
 extern SfOpening sf_durable_layout_read(SfLayout *layout);
+
+/* Whether the layout of the generator is the recorded one; if it is, SF_OPENING_DONE. */
+extern SfOpening sf_durable_layout_check(const SfGenerator *generator);
 
 /*
  * Record a layout, and return when it is on disk.  A crash in between leaves none.  The lock of the

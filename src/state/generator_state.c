@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "atomic.h"
 #include "state/generator_state.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
@@ -85,7 +86,7 @@ void
 sf_generator_raise_cursor(SfGenerator *generator, int line, uint64 position)
 {
 	Assert(sf_lock_is_mine(&generator->lock));
-	sf_raise(&generator->cursor[line], position);
+	sf_atomic_raise(&generator->cursor[line], position);
 }
 
 void

@@ -38,9 +38,9 @@
 #include "port/atomics.h"
 #include "utils/timestamp.h"
 
-#include "clocks.h"
 #include "core/line.h"
 #include "core/reserved_time.h"
+#include "log_limit.h"
 #include "state/lock.h"
 
 typedef enum SfGeneratorKind
@@ -349,16 +349,6 @@ static inline void
 sf_counter_add(SfCounters *counters, SfCounter counter, int64 amount)
 {
 	(void) pg_atomic_fetch_add_u64(&counters->numbers[counter], amount);
-}
-
-/* Set a number, which other processes may be raising, to a value if the value is greater. */
-static inline void
-sf_raise(pg_atomic_uint64 *number, uint64 value)
-{
-	uint64		before = pg_atomic_read_u64(number);
-
-	while (before < value && !pg_atomic_compare_exchange_u64(number, &before, value))
-		;
 }
 
 /* The name of a generator's IDs in messages. */

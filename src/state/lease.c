@@ -18,6 +18,36 @@
 
 #include "state/lease.h"
 
+/*
+ * The message is made one line of ASCII.  libpq ends its messages with a newline.  The
+ * message can be in any encoding, and a database with another one can show it, so
+ * characters outside of ASCII are replaced.  It can contain the previous one.
+ */
+void
+sf_answer_fail(SfAnswer *answer, SfLeaseStatus state, const char *format,...)
+{
+	char		text[sizeof(answer->error)];
+	size_t		length;
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	answer->state = state;
+	answer->free_at = DT_NOEND;
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		text[--length] = '\0';
+	for (char *c = text; *c; c++)
+	{
+		if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+		else if (iscntrl((unsigned char) *c))
+			*c = ' ';
+	}
+	strlcpy(answer->error, text, sizeof(answer->error));
+}
+
 void
 sf_lease_init(SfLeaseState *registry)
 {

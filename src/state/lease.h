@@ -41,6 +41,13 @@ typedef struct SfAnswer
 	char		error[1024];	/* empty if held */
 } SfAnswer;
 
+/*
+ * Keep the reason, as a format, for which an attempt leads to a state: refused if the registry said
+ * so, and unreachable if it sent no answer or an invalid one.
+ */
+extern void sf_answer_fail(SfAnswer *answer, SfLeaseStatus state, const char *format,...)
+			pg_attribute_printf(3, 4);
+
 /* The requests for the next attempt, in ascending order of urgency. */
 typedef enum SfLeaseRequest
 {

@@ -56,8 +56,9 @@ extern void sf_lock_acquire(SfLock *lock);
 extern void sf_lock_release(SfLock *lock);
 
 /*
- * Wait until the lock is released, or for a number of microseconds, or less: the caller tries
- * again.  Returns at once if the lock is free.  Interrupts are served.
+ * Wait until the lock is released, or for a number of microseconds, at most 100 ms, or less: the
+ * caller tries again.  Returns at once if no holder is recorded.  After an abort, which leaves the
+ * holder recorded, it waits although the lock is free.  Interrupts are served.
  */
 extern void sf_lock_await(SfLock *lock, int64 time);
 

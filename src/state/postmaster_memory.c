@@ -54,7 +54,7 @@ static PostmasterMemory *memory = NULL;
 
 /* The checksum of what is in memory now. */
 static pg_crc32c
-checksum(void)
+memory_checksum(void)
 {
 	pg_crc32c	sum;
 
@@ -89,36 +89,36 @@ sf_postmaster_forget_lease(void)
 				errmsg("could not generate random values"));
 	memory->token = token;
 	memset(&memory->lease, 0, sizeof(memory->lease));
-	memory->checksum = checksum();
+	memory->checksum = memory_checksum();
 }
 
 /* A lease and a token whose checksum is wrong are replaced. */
 static void
-check(void)
+check_memory(void)
 {
-	if (memory->checksum != checksum())
+	if (memory->checksum != memory_checksum())
 		sf_postmaster_forget_lease();
 }
 
 pg_uuid_t
 sf_postmaster_token(void)
 {
-	check();
+	check_memory();
 	return memory->token;
 }
 
 void
 sf_postmaster_keep_lease(const SfLease *lease)
 {
-	check();
+	check_memory();
 	memory->lease = *lease;
-	memory->checksum = checksum();
+	memory->checksum = memory_checksum();
 }
 
 SfLease
 sf_postmaster_lease(void)
 {
-	check();
+	check_memory();
 	return memory->lease;
 }
 

@@ -6,9 +6,12 @@
  */
 #include "postgres.h"
 
+#include <limits.h>
+
 #include "fmgr.h"
 #include "nodes/nodeFuncs.h"
 #include "miscadmin.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "storage/ipc.h"

@@ -3,6 +3,7 @@
  *	  Batches: compared with a slow statement of the rules, and in a simulation.
  */
 #include "reserved_time.h"
+#include "backoff.h"
 #include "batch.h"
 #include "tap.h"
 
@@ -304,12 +305,12 @@ test_reserved_time(void)
 static void
 test_backoff(void)
 {
-	is_int(sf_batch_longest_backoff(1), 1, "up to 1 us after the first failed swap");
-	is_int(sf_batch_longest_backoff(2), 2, "twice as long after the second");
-	is_int(sf_batch_longest_backoff(7), 64, "after the seventh");
-	is_int(sf_batch_longest_backoff(8), 128, "up to 128 us");
-	is_int(sf_batch_longest_backoff(9), 128, "and no longer");
-	is_int(sf_batch_longest_backoff(UINT32_MAX), 128, "after any number");
+	is_int(sf_longest_backoff(1), 1, "up to 1 us after the first failed swap");
+	is_int(sf_longest_backoff(2), 2, "twice as long after the second");
+	is_int(sf_longest_backoff(7), 64, "after the seventh");
+	is_int(sf_longest_backoff(8), 128, "up to 128 us");
+	is_int(sf_longest_backoff(9), 128, "and no longer");
+	is_int(sf_longest_backoff(UINT32_MAX), 128, "after any number");
 }
 
 int
