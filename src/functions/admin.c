@@ -17,7 +17,7 @@
 #include "duration.h"
 #include "issue/change.h"
 #include "issue/clock.h"
-#include "issue/error.h"
+#include "issue/opening_error.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
 #include "issue/wait.h"

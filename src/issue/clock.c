@@ -36,7 +36,7 @@
 #include "core/hot.h"
 #include "duration.h"
 #include "issue/clock.h"
-#include "issue/error.h"
+#include "issue/opening_error.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
 #include "log_limit.h"

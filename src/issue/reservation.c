@@ -36,7 +36,7 @@
 #include "utils/timestamp.h"
 
 #include "horizon/horizon.h"
-#include "issue/error.h"
+#include "issue/opening_error.h"
 #include "issue/reservation.h"
 #include "state/durable.h"
 #include "state/postmaster_memory.h"

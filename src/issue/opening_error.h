@@ -1,9 +1,9 @@
 /*
- * error.h
+ * opening_error.h
  *	  Errors of calls that need an ID from a generator that cannot be opened.
  */
-#ifndef SF_ERROR_H
-#define SF_ERROR_H
+#ifndef SF_OPENING_ERROR_H
+#define SF_OPENING_ERROR_H
 
 #include "compat.h"
 #include "state/durable.h"
@@ -18,4 +18,4 @@ pg_noreturn extern void sf_report_not_opened(const SfGenerator *generator, SfOpe
 extern const char *sf_floor_function(SfGeneratorKind kind);
 extern const char *sf_back_function(SfGeneratorKind kind);
 
-#endif							/* SF_ERROR_H */
+#endif							/* SF_OPENING_ERROR_H */

@@ -1,10 +1,10 @@
 /*
- * error.c
+ * opening_error.c
  *	  Errors of calls that need an ID from a generator that cannot be opened.
  */
 #include "postgres.h"
 
-#include "issue/error.h"
+#include "issue/opening_error.h"
 
 /*
  * Without slots, PostgreSQL does not load the progress of origins.  It is there again when there
