@@ -40,9 +40,9 @@
 
 #include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/latch.h"
 #include "storage/spin.h"
+#include "utils/wait_event.h"
 
 #include "clocks.h"
 #include "core/backoff.h"
