@@ -95,7 +95,7 @@ check_layout(char **newval, void **extra, GucSource source)
 static void
 assign_layout(const char *newval, void *extra)
 {
-	memcpy(&sf_settings_layout, extra, sizeof(sf_settings_layout));
+	sf_settings_layout = *(const SfLayout *) extra;
 	if (strlcpy(sf_settings_layout_text, newval, SF_LAYOUT_TEXT_SIZE) >= SF_LAYOUT_TEXT_SIZE)
 		sf_layout_format(&sf_settings_layout, sf_settings_layout_text);
 }
@@ -114,7 +114,7 @@ check_sequence_range(char **newval, void **extra, GucSource source)
 static void
 assign_sequence_range(const char *newval, void *extra)
 {
-	memcpy(&sf_settings_sequence_range, extra, sizeof(sf_settings_sequence_range));
+	sf_settings_sequence_range = *(const SfSequenceRange *) extra;
 }
 
 static bool
@@ -131,7 +131,7 @@ check_sno_sequence_range(char **newval, void **extra, GucSource source)
 static void
 assign_sno_sequence_range(const char *newval, void *extra)
 {
-	memcpy(&sf_settings_sno_sequence_range, extra, sizeof(sf_settings_sno_sequence_range));
+	sf_settings_sno_sequence_range = *(const SfSequenceRange *) extra;
 }
 
 static void
