@@ -203,7 +203,7 @@ CREATE FUNCTION snowflake_layouts(
 	OUT exhausted_at timestamptz,
 	OUT definition text)
 RETURNS SETOF record
-AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 7;
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE ROWS 10;
 
 COMMENT ON FUNCTION snowflake_layouts() IS 'rows of the view snowflake_layouts; internal';
 

@@ -10,11 +10,9 @@ SELECT snowflake_encode('2022-06-28T16:07:40.105Z', 378, 0, 'twitter') = 1541815
        snowflake_encode('2026-11-26T08:52:17.959Z', 7, 0, 'pgedge') = 516536665989214208 AS pgedge;
 
 -- every preset, encoded and decoded
-SELECT l.name, count(*) FILTER (WHERE snowflake_encode(d.created_at, d.machine_id, d.sequence, l.name) = id) AS same,
-       count(*) AS all
+SELECT count(*) > 500 AS many, string_agg(DISTINCT l.name, ' ') FILTER (WHERE snowflake_encode(d.created_at, d.machine_id, d.sequence, l.name) IS DISTINCT FROM id) AS wrong
 FROM snowflake_layouts l, generate_series(0, 9007199254740991, 90071992547409) id,
-     snowflake_decode(id, l.name) d
-GROUP BY l.name ORDER BY l.name;
+     snowflake_decode(id, l.name) d;
 
 -- a time within a tick belongs to that tick
 SELECT snowflake_encode('2024-01-01 00:00:00.001999', 1, 2, 'twitter') =

@@ -8,8 +8,7 @@ SELECT * FROM snowflake_layouts;
 \x off
 
 -- the name and its definition are the same layout
-SELECT count(*) FILTER (WHERE snowflake_decode(id, name) = snowflake_decode(id, definition)) AS same,
-       count(*) AS all
+SELECT count(*) > 20 AS many, string_agg(DISTINCT name, ' ') FILTER (WHERE snowflake_decode(id, name) IS DISTINCT FROM snowflake_decode(id, definition)) AS wrong
 FROM snowflake_layouts, (VALUES (0), (1), (4503599627370495), (9007199254740991)) v (id);
 
 -- layouts that users define

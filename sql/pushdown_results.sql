@@ -74,14 +74,13 @@ SELECT 'off', id_column, name, operator, count_holds(id_column, name, definition
        count_holds_constant(id_column, name, definition, operator)
 FROM tested, unnest('{<,<=,=,>=,>}'::text[]) operator, unnest('{id,numbered}'::text[]) id_column;
 
-SELECT name, id_column,
-       (SELECT count(*) FROM ids WHERE ids.name = a.name) * (SELECT count(*) FROM instants i WHERE i.name = a.name) >= 100000 AS enough,
-       count(*) AS operators,
-       count(*) FILTER (WHERE a.columns = b.columns AND a.constants = b.constants) AS same,
-       count(*) FILTER (WHERE split_part(a.columns, ' ', 1)::bigint > 100) AS holds
+SELECT id_column, operator, count(*) = (SELECT count(*) FROM tested) AS every_layout,
+       bool_and((SELECT count(*) FROM ids WHERE ids.name = a.name) * (SELECT count(*) FROM instants i WHERE i.name = a.name) >= 100000) AS enough,
+       bool_and(split_part(a.columns, ' ', 1)::bigint > 100) AS holds,
+       string_agg(name, ' ') FILTER (WHERE (a.columns, a.constants) IS DISTINCT FROM (b.columns, b.constants)) AS differs
 FROM results a JOIN results b USING (id_column, name, operator)
 WHERE a.pushdown = 'on' AND b.pushdown = 'off'
-GROUP BY name, id_column ORDER BY name, id_column;
+GROUP BY id_column, operator ORDER BY id_column, operator;
 
 -- The other forms, through a column of a subquery; sorted rows, and the ends.
 CREATE FUNCTION count_forms(layout text, definition text, form text) RETURNS text LANGUAGE plpgsql AS $$
@@ -124,8 +123,8 @@ SET snowflake.enable_timestamp_pushdown = off;
 INSERT INTO form_results SELECT 'off', name, number, count_forms(name, definition, form) FROM tested, forms;
 RESET snowflake.enable_timestamp_pushdown;
 
-SELECT number, count(*) AS layouts, count(*) FILTER (WHERE a.holds = b.holds) AS same,
-       count(*) FILTER (WHERE length(a.holds) > 60) AS holds
+SELECT number, count(*) = (SELECT count(*) FROM tested) AS every_layout, bool_and(length(a.holds) > 60) AS holds,
+       string_agg(name, ' ') FILTER (WHERE a.holds IS DISTINCT FROM b.holds) AS differs
 FROM form_results a JOIN form_results b USING (name, number)
 WHERE a.pushdown = 'on' AND b.pushdown = 'off'
 GROUP BY number ORDER BY number;

@@ -53,7 +53,7 @@ is(value(q{SELECT bool_and(created_at = snowflake.snowflake_timestamp(id)), bool
 is(value('SELECT snowflake.snowflake_currval() > 0 FROM snowflake.snowflake_nextvals(3)'), "t\nt\nt", 'snowflake_nextvals()');
 is(value(q{SELECT count(*) FROM orders WHERE snowflake.snowflake_between(id, now() - interval '1 hour', now() + interval '1 hour')}), '1001', 'snowflake_between()');
 is(value(q{SELECT count(*) FROM recent WHERE at > now() - interval '1 hour'}), '1001', 'a view');
-is(value(q{SELECT count(*) FROM snowflake.snowflake_layouts}), '7', 'snowflake_layouts');
+is(value(q{SELECT count(*) > 1 FROM snowflake.snowflake_layouts}), 't', 'snowflake_layouts');
 for my $condition (
 	q{snowflake.snowflake_timestamp(id) >= now() + interval '1 hour'},
 	q{snowflake.snowflake_between(id, now() + interval '1 hour', 'infinity')},

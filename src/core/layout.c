@@ -14,8 +14,10 @@
  * 16 low bits a hash there); pgEdge snowflake 1.2
  * to 2.6 (snowflake.c).  If a service uses a 64th bit, the
  * preset has only 63, because a bigint has a sign.
+ *
+ * script/layouts writes the copies of this table for other programs and for the docs.
  */
-const SfPreset sf_presets[SF_PRESET_COUNT] = {
+const SfPreset sf_presets[] = {
 	{"twitter", "epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12"},
 	{"discord", "epoch=1420070400000ms tick=1ms timestamp=41 machine=10 sequence=12"},
 	{"instagram", "epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10"},
@@ -24,6 +26,8 @@ const SfPreset sf_presets[SF_PRESET_COUNT] = {
 	{"pgedge", "epoch=2023-01-01 tick=1ms timestamp=41 machine=10 sequence=12"},
 	{"javascript", "epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7"},
 };
+
+const int	sf_preset_count = sizeof(sf_presets) / sizeof(sf_presets[0]);
 
 bool
 sf_layout_equal(const SfLayout *a, const SfLayout *b)

@@ -47,9 +47,8 @@ typedef struct SfPreset
 	const char *definition;		/* as sf_layout_parse reads it */
 } SfPreset;
 
-#define SF_PRESET_COUNT 7
-
-extern const SfPreset sf_presets[SF_PRESET_COUNT];
+extern const SfPreset sf_presets[];
+extern const int sf_preset_count;
 
 /* Room for any text that sf_layout_format writes. */
 #define SF_LAYOUT_TEXT_SIZE 160

@@ -254,7 +254,7 @@ sf_layout_parse(const char *text, SfLayout *layout, SfParseError *error)
 	const char *rest = text;
 	Piece		word;
 
-	for (int i = 0; i < SF_PRESET_COUNT; i++)
+	for (int i = 0; i < sf_preset_count; i++)
 	{
 		if (strcmp(text, sf_presets[i].name) == 0)
 			return sf_layout_parse(sf_presets[i].definition, layout, error);

@@ -322,7 +322,7 @@ Datum
 snowflake_layouts(PG_FUNCTION_ARGS)
 {
 	InitMaterializedSRF(fcinfo, 0);
-	for (int i = 0; i < SF_PRESET_COUNT; i++)
+	for (int i = 0; i < sf_preset_count; i++)
 		put_layout(fcinfo, &sf_presets[i]);
 	return (Datum) 0;
 }

@@ -1,8 +1,6 @@
 // Tests the arithmetic of docs/decode.html, without a browser: its first script against the layouts of src/core and the
 // published values of test/vectors.  Also tests the parts of the page.  Prints TAP.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { arithmetic, done, html, is, ok, scripts, styles, sum, table, top } from "./page.mjs";
+import { arithmetic, done, html, is, ok, scripts, styles, sum, table } from "./page.mjs";
 
 const page = arithmetic();
 
@@ -22,9 +20,6 @@ is(policy, `default-src 'none'; script-src ${scripts.map(sum).join(" ")}; style-
 	"the policy allows the page's own scripts and style, and nothing else");
 is([...html.matchAll(/\b(?:src|srcset|href|action|data)\s*=\s*"([^"]*)"/g)].map(found => found[1]).join(), "decode.md", "the page refers to nothing but decode.md");
 ok(!/innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bstyle=|\bon\w+=/.test(html), "no text becomes HTML, a script or a style");
-
-const presets = [...readFileSync(join(top, "src/core/layout.c"), "utf8").matchAll(/^\t\{"(\w+)", "(epoch=[^"]*)"\}/gm)].map(found => found.slice(1, 3).join(": "));
-is(page.PRESETS.map(preset => preset.join(": ")).join("\n"), presets.join("\n"), "the presets are those of src/core/layout.c");
 
 /* Published values, in both directions */
 

@@ -38,7 +38,7 @@ main(void)
 	SfLayout	layout;
 	SfPackedLayout none = {0};
 
-	for (int i = 0; i < SF_PRESET_COUNT; i++)
+	for (int i = 0; i < sf_preset_count; i++)
 		check_layout(sf_presets[i].definition);
 	check_layout("epoch=0001-01-01 tick=1us timestamp=1");
 	check_layout("epoch=9999-12-31 tick=1s timestamp=32 machine=31");
