@@ -588,25 +588,13 @@ COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
  * do nothing that a role cannot do by statements of its own.
  *
  * The schema of the extension can change, and other roles can have functions in it.  Functions in
- * PL/pgSQL look up names when they run, so they use only pg_catalog; they have DDL, queries of the
- * catalogs and errors.  The functions with a parsed body, whose names were looked up by CREATE
- * FUNCTION, put them together and call those of the extension.  In a parsed body, each call and
- * operator has exactly the types of one in pg_catalog, so that no other one can match better.
+ * PL/pgSQL look up names when they run.  Their search_path is pg_catalog, and they call functions
+ * of the extension by EXECUTE, with the name of its schema.  The names in a parsed body were looked
+ * up when the function was created.  In both, each call and operator has exactly the types of the
+ * one that it means, so that no other one can match better.
  *
  * A domain counts as its base type, through any number of domains.
  */
-
-CREATE FUNCTION snowflake_raise(state text, message text, hint text) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message, HINT = hint;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_raise(text, text, text) IS
-'raises an error with the given SQLSTATE; internal';
 
 /*
  * LOCK TABLE takes a name.  If another table has been given the name by the time the lock is
@@ -655,15 +643,19 @@ COMMENT ON FUNCTION snowflake_column_type(regclass, name) IS
  * The guard of a feed
  */
 
-CREATE FUNCTION snowflake_feed_column(relation regclass, attribute name) RETURNS name
-LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	key CONSTANT name := coalesce(attribute, (
 		SELECT a.attname FROM pg_index i
 			JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
+	type regtype;
+	later record;
 BEGIN
 	IF relation IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -673,46 +665,22 @@ BEGIN
 			MESSAGE = format('table %s has no primary key of one column', relation),
 			HINT = 'Pass the name of the column with the IDs as the second argument.';
 	END IF;
-	RETURN key;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_feed_column(regclass, name) IS
-'returns the column, or that of the primary key if it is null; raises undefined_object if there is none; internal';
-
-CREATE FUNCTION snowflake_check_feed_column(relation regclass, attribute name, type regtype)
-RETURNS void
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
+	EXECUTE format('SELECT %s.snowflake_column_type($1, $2)', extension)
+	INTO type USING relation, key;
 	IF type IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_column',
-			MESSAGE = format('column "%s" of table %s does not exist', attribute, relation);
+			MESSAGE = format('column "%s" of table %s does not exist', key, relation);
 	ELSIF type <> 'bigint'::regtype THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-			MESSAGE = format('column "%s" of table %s is not of type bigint', attribute, relation),
+			MESSAGE = format('column "%s" of table %s is not of type bigint', key, relation),
 			DETAIL = 'Only IDs of type bigint have a horizon.';
 	ELSIF (SELECT attgenerated <> '' FROM pg_attribute
-			WHERE attrelid = relation AND attname = attribute) THEN
+			WHERE attrelid = relation AND attname = key) THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
-			MESSAGE = format('column "%s" of table %s is a generated column', attribute, relation),
+			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
 			DETAIL = 'Triggers cannot see its value before the row is stored.';
 	END IF;
-END
-$$;
 
-COMMENT ON FUNCTION snowflake_check_feed_column(regclass, name, regtype) IS
-'raises an error unless the column is of type bigint, and not generated; internal';
-
-CREATE FUNCTION snowflake_create_guard(relation regclass, attribute name, guard regproc)
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	later record;
-BEGIN
 	-- names of triggers are compared as bytes
 	-- tgtype has the bits ROW 1, BEFORE 2, INSERT 4 and UPDATE 16
 	SELECT t.tgname AS name, t.tgrelid::regclass AS relation INTO later
@@ -730,22 +698,9 @@ BEGIN
 				' "zz_snowflake_feed_guard".', later.name, later.relation);
 	END IF;
 	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s'
-		' FOR EACH ROW EXECUTE FUNCTION %s(%L)', relation, guard, attribute);
+		' FOR EACH ROW EXECUTE FUNCTION %s.snowflake_feed_guard(%L)', relation, extension, key);
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_create_guard(regclass, name, regproc) IS
-'creates the trigger that calls the function guard; raises an error if another trigger would be called after it; internal';
-
-CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
-LANGUAGE SQL
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-	SELECT snowflake_check_feed_column(relation, key, snowflake_column_type(relation, key))
-	FROM snowflake_feed_column(relation, attribute) AS key;
-	SELECT snowflake_create_guard(relation, snowflake_feed_column(relation, attribute),
-		'snowflake_feed_guard()'::regprocedure::regproc);
-END;
 
 COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
 'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
@@ -758,11 +713,13 @@ COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
  * '' and '~' stand for MINVALUE and MAXVALUE, and '-' stands for each negative number.
  */
 
-CREATE FUNCTION snowflake_partition_key(parent regclass, sno regtype) RETURNS regtype
+CREATE FUNCTION snowflake_partition_key(parent regclass) RETURNS regtype
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+	sno CONSTANT regtype := (SELECT format('%s.sno', extnamespace::regnamespace)::regtype
+		FROM pg_extension WHERE extname = 'snowflake');
 	type CONSTANT regtype := (SELECT o.opcintype
 		FROM pg_partitioned_table p JOIN pg_opclass o ON o.oid = p.partclass[0]
 		WHERE p.partrelid = parent AND p.partstrat = 'r' AND p.partnatts = 1 AND p.partattrs[0] > 0
@@ -782,7 +739,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_partition_key(regclass, regtype) IS
+COMMENT ON FUNCTION snowflake_partition_key(regclass) IS
 'returns the type of the column by whose ranges a table is partitioned; raises an error unless it is bigint or sno, and the caller owns the table; internal';
 
 CREATE FUNCTION snowflake_bound(type regtype, instant timestamptz) RETURNS text
@@ -838,126 +795,7 @@ COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
 
 /*
  * Creating partitions
- *
- * A new partition ends where a period ends, or where an existing partition begins.  So a call does
- * not fail because of existing partitions, and leaves no gap, even if they were created with
- * another step or in another time zone.
- *
- * A partition is created as a table like the parent and then attached: unlike CREATE TABLE
- * ... PARTITION OF, this lets other sessions read and write the parent meanwhile.  The lock is
- * the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other, so that
- * the second call finds the partitions that the first has created.
  */
-
-CREATE FUNCTION snowflake_check_span(parent regclass, start_at timestamptz, end_at timestamptz,
-	step interval, zone text)
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
-		WHEN start_at IS NULL THEN 'start_at' WHEN end_at IS NULL THEN 'end_at'
-		WHEN step IS NULL THEN 'step' WHEN zone IS NULL THEN 'zone' END;
-BEGIN
-	IF missing IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = format('argument "%s" must not be null', missing);
-	ELSIF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at
-		OR start_at + step <= start_at THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step"'
-				' must be positive',
-			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at,
-				step);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_check_span(regclass, timestamptz, timestamptz, interval, text) IS
-'raises an error if an argument is null, the times are infinite or not in order, or the step is not positive; internal';
-
-/*
- * Periods of days and months are those of the calendar of the zone, others have a fixed length.
- * Each start is computed from start_at, not from the previous period: the 31st plus one month plus
- * one month is the 31st, not the 28th.  If a day begins at one o'clock, because clocks are set
- * forward at midnight, the computation begins at midnight.
- */
-CREATE FUNCTION snowflake_period_starts(start_at timestamptz, end_at timestamptz, step interval,
-	zone text)
-RETURNS SETOF timestamptz
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	calendar CONSTANT text := CASE date_trunc('day', step) - step WHEN '0' THEN zone ELSE 'UTC' END;
-	midnight CONSTANT timestamp := date_trunc('day', start_at AT TIME ZONE calendar);
-	origin CONSTANT timestamp := CASE midnight AT TIME ZONE calendar WHEN start_at THEN midnight
-		ELSE start_at AT TIME ZONE calendar END;
-	period timestamptz := start_at;
-	next timestamptz;
-BEGIN
-	RETURN NEXT period;
-	FOR i IN 1 .. 100000 LOOP
-		EXIT WHEN period >= end_at;
-		next := (origin + i * step) AT TIME ZONE calendar;
-		CONTINUE WHEN next <= period;	-- a day that a zone has skipped
-		period := next;
-		RETURN NEXT period;
-	END LOOP;
-	IF period < end_at THEN
-		RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
-			MESSAGE = 'cannot create more than 100000 partitions in a call',
-			DETAIL = format('Periods of %s, which begin at %s, reach %s.', step, start_at, period);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_period_starts(timestamptz, timestamptz, interval, text) IS
-'returns start_at, and the ends of periods of length step from there, until end_at is reached; internal';
-
-CREATE FUNCTION snowflake_periods(type regtype, start_at timestamptz, end_at timestamptz,
-	step interval, zone text, OUT at timestamptz, OUT id text, OUT next_at timestamptz,
-	OUT next_id text)
-RETURNS SETOF record
-LANGUAGE SQL
-BEGIN ATOMIC
-	SELECT p.at, p.id, pg_catalog.lead(p.at) OVER w, pg_catalog.lead(p.id) OVER w
-	FROM (SELECT s, snowflake_bound(type, s)
-		FROM snowflake_period_starts(start_at, end_at, step, zone) s)
-		AS p (at, id)
-	WINDOW w AS (ORDER BY p.at);
-END;
-
-COMMENT ON FUNCTION snowflake_periods(regtype, timestamptz, timestamptz, interval, text) IS
-'returns the starts of the periods and the end of the last one, each with its bound and the next one; internal';
-
-CREATE FUNCTION snowflake_missing_partitions(parent regclass, type regtype, start_at timestamptz,
-	end_at timestamptz, step interval, zone text,
-	OUT from_id text, OUT to_id text, OUT from_at timestamptz)
-RETURNS SETOF record
-LANGUAGE SQL
-BEGIN ATOMIC
-	WITH period AS MATERIALIZED (
-		SELECT p.at, p.id COLLATE "C" AS id
-		FROM snowflake_periods(type, start_at, end_at, step, zone) p),
-	existing AS MATERIALIZED (
-		SELECT e.from_id COLLATE "C" AS from_id, e.to_id COLLATE "C" AS to_id
-		FROM snowflake_partitions(parent, type) e WHERE NOT e.is_leaving),
-	point (id) AS (SELECT p.id FROM period p UNION SELECT e.from_id FROM existing e
-		UNION SELECT e.to_id FROM existing e),
-	piece (from_id, to_id) AS (SELECT p.id, pg_catalog.lead(p.id) OVER (ORDER BY p.id) FROM point p
-		WHERE p.id BETWEEN (SELECT min(id) FROM period) AND (SELECT max(id) FROM period))
-	SELECT m.from_id, m.to_id, coalesce(p.at, snowflake_bound_time(type, m.from_id))
-	FROM piece m LEFT JOIN period p ON p.id = m.from_id
-	WHERE m.to_id IS NOT NULL AND NOT EXISTS (
-		SELECT FROM existing e WHERE e.from_id <= m.from_id AND e.to_id > m.from_id)
-	ORDER BY m.from_id;
-END;
-
-COMMENT ON FUNCTION snowflake_missing_partitions(regclass, regtype, timestamptz, timestamptz,
-	interval, text) IS
-'returns the bounds of the partitions that a table lacks for the periods, and the times at which they begin; internal';
 
 /*
  * A name contains as many parts of the start as all periods of the step need.  If these include
@@ -1007,125 +845,190 @@ $$;
 COMMENT ON FUNCTION snowflake_partition_name(regclass, timestamptz, interval, text) IS
 'returns the name of a new partition, with its schema; internal';
 
-CREATE FUNCTION snowflake_create_partition(parent regclass, partition text, from_id text,
-	to_id text, from_at timestamptz)
-RETURNS regclass
+/*
+ * A new partition ends where a period ends, or where an existing partition begins.  So a call does
+ * not fail because of existing partitions, and leaves no gap, even if they were created with
+ * another step or in another time zone.
+ *
+ * The lock is the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other,
+ * so that the second call finds the partitions that the first has created.
+ */
+CREATE FUNCTION snowflake_create_partitions(parent regclass, start_at timestamptz,
+	end_at timestamptz, step interval, zone text DEFAULT 'UTC')
+RETURNS SETOF regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	get_bound_time CONSTANT text := format('SELECT %s.snowflake_bound_time($1, $2)', extension);
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
+		WHEN start_at IS NULL THEN 'start_at' WHEN end_at IS NULL THEN 'end_at'
+		WHEN step IS NULL THEN 'step' WHEN zone IS NULL THEN 'zone' END;
+	type regtype;
+	calendar text;
+	midnight timestamp;
+	origin timestamp;
+	next timestamptz;
+	starts timestamptz[] := ARRAY[start_at];	-- of the periods, and the end of the last one
+	bounds text[] COLLATE "C";	-- of starts
+	last integer;	-- index of starts and bounds
+	existing record;
+	from_ids text[] COLLATE "C";	-- of existing partitions
+	to_ids text[] COLLATE "C";
+	first_day text COLLATE "C";
+	gap record;
+	from_at timestamptz;
+	to_at timestamptz;
+	gaps text;
 	target record;
+	piece record;
+	partition text;
 BEGIN
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', missing);
+	ELSIF NOT isfinite(start_at) OR NOT isfinite(end_at) OR start_at > end_at
+		OR start_at + step <= start_at THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'arguments "start_at" and "end_at" must be finite and in order, and "step"'
+				' must be positive',
+			DETAIL = format('The start is %s, the end is %s, and the step is %s.', start_at, end_at,
+				step);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_lock($1, $2, $3)', extension)
+	USING parent, 'ONLY'::text, 'SHARE UPDATE EXCLUSIVE'::text;
+	EXECUTE format('SELECT %s.snowflake_partition_key($1)', extension) INTO type USING parent;
+
+	-- The periods.  Those of days and months are of the calendar of the zone, others have a fixed
+	-- length.  Each start is computed from start_at, not from the previous period: the 31st plus
+	-- one month plus one month is the 31st, not the 28th.  If a day begins at one o'clock, because
+	-- clocks are set forward at midnight, the computation begins at midnight.
+	calendar := CASE date_trunc('day', step) - step WHEN '0' THEN zone ELSE 'UTC' END;
+	midnight := date_trunc('day', start_at AT TIME ZONE calendar);
+	origin := CASE midnight AT TIME ZONE calendar WHEN start_at THEN midnight
+		ELSE start_at AT TIME ZONE calendar END;
+	last := 1;
+	FOR i IN 1 .. 100000 LOOP
+		EXIT WHEN starts[last] >= end_at;
+		next := (origin + i * step) AT TIME ZONE calendar;
+		CONTINUE WHEN next <= starts[last];	-- a day that a zone has skipped
+		starts := starts || next;
+		last := last + 1;
+	END LOOP;
+	IF starts[last] < end_at THEN
+		RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
+			MESSAGE = 'cannot create more than 100000 partitions in a call',
+			DETAIL = format('Periods of %s, which begin at %s, reach %s.', step, start_at,
+				starts[last]);
+	END IF;
+	EXECUTE format('SELECT array_agg(%s.snowflake_bound($1, start) ORDER BY start)'
+		' FROM unnest($2) AS start', extension) INTO bounds USING type, starts;
+	FOR i IN 1 .. last - 1 LOOP
+		IF bounds[i] = bounds[i + 1] THEN
+			RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+				MESSAGE = format('no ID has a time from %s to %s', starts[i], starts[i + 1]),
+				HINT = CASE type WHEN 'bigint'::regtype
+					THEN 'Use periods within the times of the layout of "snowflake.layout" that are'
+						' at least one tick long.'
+					ELSE 'Use periods within the times of type sno, 2010 to 2079, that are at least'
+						' 4 ms long.' END;
+		END IF;
+	END LOOP;
+
+	-- The existing partitions
+	FOR existing IN EXECUTE format('SELECT * FROM %s.snowflake_partitions($1, $2)', extension)
+		USING parent, type
+	LOOP
+		IF NOT existing.is_leaving THEN
+			from_ids := from_ids || existing.from_id;
+			to_ids := to_ids || existing.to_id;
+		ELSIF last > 1 AND bounds[1] < existing.to_id AND bounds[last] > existing.from_id THEN
+			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+				MESSAGE = format('partition %s is pending detach', existing.partition),
+				HINT = format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.',
+					parent, existing.partition);
+		END IF;
+	END LOOP;
+
+	-- The gaps, unless a default partition has their IDs.  Keys of a sequence look like IDs of the
+	-- first hours of the layout.  What follows the partitions of such keys is no gap.
+	IF EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = parent AND partdefid = 0) THEN
+		EXECUTE format('SELECT %1$s.snowflake_bound($1,
+			%1$s.snowflake_bound_time($1, %1$s.snowflake_bound($1, $2)) + $3)', extension)
+		INTO first_day USING type, '-infinity'::timestamptz, '1 day'::interval;
+		FOR gap IN
+			SELECT g.after AS from_id, g.from_id AS to_id
+			FROM (SELECT c.from_id, max(c.to_id) OVER (
+					ORDER BY c.from_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS after
+				FROM (SELECT * FROM unnest(from_ids, to_ids)
+					UNION ALL SELECT * FROM unnest(bounds[:last - 1], bounds[2:]))
+					AS c (from_id, to_id)
+				WHERE c.to_id > first_day) AS g
+			WHERE g.from_id > g.after
+			ORDER BY g.from_id
+		LOOP
+			EXECUTE get_bound_time INTO from_at USING type, gap.from_id;
+			EXECUTE get_bound_time INTO to_at USING type, gap.to_id;
+			gaps := concat(gaps || ', ', from_at, ' to ', to_at);
+		END LOOP;
+		IF gaps IS NOT NULL THEN
+			RAISE WARNING USING
+				MESSAGE = format('there are gaps between the partitions of table %s', parent),
+				DETAIL = format('No partition contains the IDs with times from %s.', gaps),
+				HINT = 'Pass these times to snowflake_create_partitions() to fill the gaps.';
+		END IF;
+	END IF;
+
+	-- What is missing within the periods.  A partition is created as a table like the parent and
+	-- then attached: unlike CREATE TABLE ... PARTITION OF, this lets other sessions read and write
+	-- the parent meanwhile.
 	SELECT pg_get_userbyid(c.relowner) AS owner,
 		concat(' USING ' || quote_ident(a.amname),
 			' TABLESPACE ' || quote_ident(t.spcname)) AS storage
 	INTO target
 	FROM pg_class c
-		JOIN pg_partitioned_table p ON p.partrelid = c.oid
 		LEFT JOIN pg_am a ON a.oid = c.relam
 		LEFT JOIN pg_tablespace t ON t.oid = c.reltablespace
 	WHERE c.oid = parent;
-	EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS'
-		' INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING STORAGE)', partition, parent)
-		|| target.storage;
-	IF target.owner <> current_user THEN
-		EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, target.owner);
-	END IF;
-	EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
-		parent, partition, from_id, to_id);
-	RETURN partition;
-EXCEPTION WHEN duplicate_table THEN
-	RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
-		DETAIL = format('The partition is for the IDs with times from %s on.', from_at),
-		HINT = 'Rename the existing table, which is not a partition of this table.';
+	FOR piece IN
+		WITH existing (from_id, to_id) AS MATERIALIZED (SELECT * FROM unnest(from_ids, to_ids)),
+		period (id, at) AS MATERIALIZED (SELECT * FROM unnest(bounds, starts)),
+		point (id) AS (SELECT p.id FROM period p UNION SELECT e.from_id FROM existing e
+			UNION SELECT e.to_id FROM existing e)
+		SELECT m.from_id, m.to_id, p.at AS from_at
+		FROM (SELECT p.id, lead(p.id) OVER (ORDER BY p.id) FROM point p
+				WHERE p.id BETWEEN bounds[1] AND bounds[last]) AS m (from_id, to_id)
+			LEFT JOIN period p ON p.id = m.from_id
+		WHERE m.to_id IS NOT NULL AND NOT EXISTS (
+			SELECT FROM existing e WHERE e.from_id <= m.from_id AND e.to_id > m.from_id)
+		ORDER BY m.from_id
+	LOOP
+		from_at := piece.from_at;
+		IF from_at IS NULL THEN	-- it begins where an existing partition ends
+			EXECUTE get_bound_time INTO from_at USING type, piece.from_id;
+		END IF;
+		EXECUTE format('SELECT %s.snowflake_partition_name($1, $2, $3, $4)', extension)
+		INTO partition USING parent, from_at, step, zone;
+		BEGIN
+			EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING COMPRESSION INCLUDING CONSTRAINTS'
+				' INCLUDING DEFAULTS INCLUDING GENERATED INCLUDING STORAGE)', partition, parent)
+				|| target.storage;
+			IF target.owner <> current_user THEN
+				EXECUTE format('ALTER TABLE %s OWNER TO %I', partition, target.owner);
+			END IF;
+			EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
+				parent, partition, piece.from_id, piece.to_id);
+		EXCEPTION WHEN duplicate_table THEN
+			RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = SQLERRM,
+				DETAIL = format('The partition is for the IDs with times from %s on.', from_at),
+				HINT = 'Rename the existing table, which is not a partition of this table.';
+		END;
+		RETURN NEXT partition::regclass;
+	END LOOP;
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_create_partition(regclass, text, text, text, timestamptz) IS
-'creates a partition with a name and bounds, which has the owner and the storage of its parent; internal';
-
-/*
- * Keys of a sequence look like IDs of the first hours of the layout.  What follows the partitions
- * of such keys is no gap.
- */
-CREATE FUNCTION snowflake_gaps(parent regclass, type regtype, start_at timestamptz,
-	end_at timestamptz, step interval, zone text)
-RETURNS text
-LANGUAGE SQL
-BEGIN ATOMIC
-	WITH covered (from_id, to_id) AS (
-		SELECT e.from_id COLLATE "C", e.to_id COLLATE "C" FROM snowflake_partitions(parent, type) e
-		WHERE NOT e.is_leaving
-		UNION ALL SELECT p.id, p.next_id
-		FROM snowflake_periods(type, start_at, end_at, step, zone) p
-		WHERE p.next_id IS NOT NULL)
-	SELECT string_agg(snowflake_bound_time(type, g.after)::text || ' to '::text
-		|| snowflake_bound_time(type, g.from_id)::text, ', '::text ORDER BY g.from_id)
-	FROM (SELECT c.from_id, max(c.to_id) OVER (
-			ORDER BY c.from_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS after
-		FROM covered c, snowflake_bound(type, '-infinity'::timestamptz) AS first
-		WHERE c.to_id > snowflake_bound(type,
-			snowflake_bound_time(type, first) + '1 day'::interval)) AS g
-	WHERE g.from_id > g.after;
-END;
-
-COMMENT ON FUNCTION snowflake_gaps(regclass, regtype, timestamptz, timestamptz, interval, text) IS
-'returns the times between the partitions of a table that neither a partition nor one of the periods covers, as text, or null; internal';
-
-CREATE FUNCTION snowflake_warn_of_gaps(parent regclass, gaps text) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-	IF gaps IS NOT NULL AND EXISTS (
-			SELECT FROM pg_partitioned_table WHERE partrelid = parent AND partdefid = 0) THEN
-		RAISE WARNING USING
-			MESSAGE = format('there are gaps between the partitions of table %s', parent),
-			DETAIL = format('No partition contains the IDs with times from %s.', gaps),
-			HINT = 'Pass these times to snowflake_create_partitions() to fill the gaps.';
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_warn_of_gaps(regclass, text) IS
-'raises a warning with the gaps, unless they are null or a default partition exists; internal';
-
-CREATE FUNCTION snowflake_create_partitions(parent regclass, start_at timestamptz,
-	end_at timestamptz, step interval, zone text DEFAULT 'UTC')
-RETURNS SETOF regclass
-LANGUAGE SQL
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-	SELECT snowflake_check_span(parent, start_at, end_at, step, zone);
-	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
-	SELECT snowflake_raise('22008',
-		pg_catalog.format('no ID has a time from %s to %s', p.at, p.next_at),
-		CASE type::oid WHEN 'sno'::regtype::oid
-			THEN 'Use periods within the times of type sno, 2010 to 2079, that are at least 4 ms'
-				' long.'
-			ELSE 'Use periods within the times of the layout of "snowflake.layout" that are at'
-				' least one tick long.' END)
-	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
-		snowflake_periods(type, start_at, end_at, step, zone) p
-	WHERE p.id = p.next_id;
-	SELECT snowflake_raise('55000',
-		pg_catalog.format('partition %s is pending detach', e.partition),
-		pg_catalog.format('Run ALTER TABLE %s DETACH PARTITION %s FINALIZE first.',
-			parent, e.partition))
-	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
-		snowflake_partitions(parent, type) e
-	WHERE e.is_leaving AND EXISTS (
-		SELECT FROM snowflake_periods(type, start_at, end_at, step, zone) p
-		WHERE p.id COLLATE "C" < e.to_id AND p.next_id COLLATE "C" > e.from_id);
-	SELECT snowflake_warn_of_gaps(parent,
-		snowflake_gaps(parent, type, start_at, end_at, step, zone))
-	FROM snowflake_partition_key(parent, 'sno'::regtype) AS type;
-	SELECT pg_catalog.unnest(ARRAY(
-		SELECT snowflake_create_partition(parent,
-			snowflake_partition_name(parent, m.from_at, step, zone), m.from_id, m.to_id, m.from_at)
-		FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
-			snowflake_missing_partitions(parent, type, start_at, end_at, step, zone) m));
-END;
 
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval,
 	text) IS
@@ -1143,57 +1046,6 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_check_layout() IS
 'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; internal';
-
-CREATE FUNCTION snowflake_check_retention(parent regclass, before timestamptz, since timestamptz)
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
-		WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
-BEGIN
-	IF missing IS NOT NULL THEN
-		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-			MESSAGE = format('argument "%s" must not be null', missing);
-	ELSIF NOT isfinite(before) OR before > clock_timestamp() THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = 'argument "before" must be finite and not in the future',
-			DETAIL = format('The argument is %s.', before);
-	END IF;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_check_retention(regclass, timestamptz, timestamptz) IS
-'raises an error if an argument is null, or "before" is infinite or in the future; internal';
-
-CREATE FUNCTION snowflake_detach(parent regclass, partitions regclass[], kept regclass[],
-	since timestamptz)
-RETURNS regclass[]
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	partition regclass;
-BEGIN
-	FOREACH partition IN ARRAY coalesce(partitions, '{}') LOOP
-		EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
-	END LOOP;
-	IF kept IS NOT NULL THEN
-		RAISE NOTICE USING
-			MESSAGE = format('partitions of table %s were kept, because their keys are not known to'
-				' be Snowflake IDs', parent),
-			DETAIL = format('These partitions can have keys below the boundary at %s, which is the'
-				' argument "since": %s.', since, array_to_string(kept, ', ')),
-			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument'
-				' "since".  Pass -infinity if the table never had other keys.';
-	END IF;
-	RETURN partitions;
-END
-$$;
-
-COMMENT ON FUNCTION snowflake_detach(regclass, regclass[], regclass[], timestamptz) IS
-'detaches partitions, and returns them; raises a notice with those that are kept; internal';
 
 /*
  * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
@@ -1214,47 +1066,69 @@ COMMENT ON FUNCTION snowflake_detach(regclass, regclass[], regclass[], timestamp
 CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz,
 	since timestamptz DEFAULT 'infinity')
 RETURNS SETOF regclass
-LANGUAGE SQL
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-	SELECT snowflake_check_retention(parent, before, since);
-	SELECT snowflake_lock(parent, 'ONLY', 'SHARE UPDATE EXCLUSIVE');
-	SELECT snowflake_check_layout() FROM snowflake_partition_key(parent, 'sno'::regtype) AS type
-	WHERE type::oid = 'bigint'::regtype::oid;
-	WITH past AS (
-		SELECT e.partition, e.to_id COLLATE "C" AS to_id, e.to_id COLLATE "C" > first.id
-			AND coalesce(nullif(e.from_id, ''), first.id) COLLATE "C"
-				>= snowflake_bound(type, since) AS is_of_ids
-		FROM snowflake_partition_key(parent, 'sno'::regtype) AS type,
-			snowflake_partitions(parent, type) e,
-			snowflake_bound(type, '-infinity'::timestamptz) AS first (id)
-		WHERE e.to_id COLLATE "C" <= snowflake_bound(type, before))
-	SELECT pg_catalog.unnest(snowflake_detach(parent,
-		pg_catalog.array_agg(p.partition ORDER BY p.to_id) FILTER (WHERE p.is_of_ids),
-		pg_catalog.array_agg(p.partition ORDER BY p.to_id) FILTER (WHERE NOT p.is_of_ids), since))
-	FROM past p;
-END;
-
-COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
-'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
-
-CREATE FUNCTION snowflake_drop(partitions regclass[]) RETURNS text[]
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	names CONSTANT text[] := partitions;
-	partition text;
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
+		WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
+	type regtype;
+	first_id text COLLATE "C";
+	before_id text COLLATE "C";
+	since_id text COLLATE "C";
+	past record;
+	detached regclass[];
+	kept regclass[];
+	partition regclass;
 BEGIN
-	FOREACH partition IN ARRAY names LOOP
-		EXECUTE format('DROP TABLE %s', partition);
+	IF missing IS NOT NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+			MESSAGE = format('argument "%s" must not be null', missing);
+	ELSIF NOT isfinite(before) OR before > clock_timestamp() THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "before" must be finite and not in the future',
+			DETAIL = format('The argument is %s.', before);
+	END IF;
+	EXECUTE format('SELECT %s.snowflake_lock($1, $2, $3)', extension)
+	USING parent, 'ONLY'::text, 'SHARE UPDATE EXCLUSIVE'::text;
+	EXECUTE format('SELECT %s.snowflake_partition_key($1)', extension) INTO type USING parent;
+	IF type = 'bigint'::regtype THEN
+		EXECUTE format('SELECT %s.snowflake_check_layout()', extension);
+	END IF;
+	EXECUTE format('SELECT %1$s.snowflake_bound($1, $2), %1$s.snowflake_bound($1, $3),
+		%1$s.snowflake_bound($1, $4)', extension)
+	INTO first_id, before_id, since_id USING type, '-infinity'::timestamptz, before, since;
+	FOR past IN
+		EXECUTE format('SELECT * FROM %s.snowflake_partitions($1, $2) ORDER BY to_id COLLATE "C"',
+			extension) USING parent, type
+	LOOP
+		EXIT WHEN past.to_id > before_id;
+		IF past.to_id > first_id AND coalesce(nullif(past.from_id, ''), first_id) >= since_id THEN
+			detached := detached || past.partition;
+		ELSE
+			kept := kept || past.partition;
+		END IF;
 	END LOOP;
-	RETURN names;
+	FOREACH partition IN ARRAY coalesce(detached, '{}') LOOP
+		EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
+	END LOOP;
+	IF kept IS NOT NULL THEN
+		RAISE NOTICE USING
+			MESSAGE = format('partitions of table %s were kept, because their keys are not known to'
+				' be Snowflake IDs', parent),
+			DETAIL = format('These partitions can have keys below the boundary at %s, which is the'
+				' argument "since": %s.', since, array_to_string(kept, ', ')),
+			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument'
+				' "since".  Pass -infinity if the table never had other keys.';
+	END IF;
+	RETURN QUERY SELECT unnest(detached);
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_drop(regclass[]) IS
-'drops tables, and returns their names with their schemas; internal';
+COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
+'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
 
 /*
  * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
@@ -1264,12 +1138,23 @@ COMMENT ON FUNCTION snowflake_drop(regclass[]) IS
 CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz,
 	since timestamptz DEFAULT 'infinity')
 RETURNS SETOF text
-LANGUAGE SQL
+LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-	SELECT pg_catalog.unnest(snowflake_drop(ARRAY(
-		SELECT snowflake_detach_partitions(parent, before, since))));
-END;
+AS $$
+DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	names text[];
+	partition text;
+BEGIN
+	EXECUTE format('SELECT ARRAY(SELECT %s.snowflake_detach_partitions($1, $2, $3))::text[]',
+		extension) INTO names USING parent, before, since;
+	FOREACH partition IN ARRAY names LOOP
+		EXECUTE format('DROP TABLE %s', partition);
+	END LOOP;
+	RETURN QUERY SELECT unnest(names);
+END
+$$;
 
 COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz) IS
 'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
@@ -1278,32 +1163,17 @@ COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz
  * Adopting tables
  */
 
--- As many as there are; the first one is the default of a column that gets one.
-CREATE FUNCTION snowflake_generators(type regtype) RETURNS regprocedure[]
-LANGUAGE SQL STABLE PARALLEL SAFE
-RETURN CASE type::oid
-	WHEN 'bigint'::regtype::oid
-		THEN ARRAY['snowflake_id()'::regprocedure, 'snowflake_nextval()'::regprocedure]
-	WHEN 'sno'::regtype::oid THEN ARRAY['sno_nextval()'::regprocedure] END;
-
-COMMENT ON FUNCTION snowflake_generators(regtype) IS
-'returns the functions that generate IDs of a type, or null; internal';
-
-CREATE FUNCTION snowflake_next_id(type regtype) RETURNS text
-LANGUAGE SQL
-RETURN CASE type::oid WHEN 'bigint'::regtype::oid THEN snowflake_id()::text
-	WHEN 'sno'::regtype::oid THEN sno_nextval()::text END;
-
-COMMENT ON FUNCTION snowflake_next_id(regtype) IS
-'generates an ID of a type, as text; internal';
-
-CREATE FUNCTION snowflake_check_adoptable(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_check_adoption(relation regclass, attribute name, generator name,
+	OUT type regtype, OUT generators name[])
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	is_distributed boolean := false;
 	obstacle text;
+	narrow record;
 BEGIN
 	IF relation IS NULL OR attribute IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -1343,23 +1213,9 @@ BEGIN
 				' it is not the distribution column, ALTER TABLE ... ALTER COLUMN ... SET DEFAULT'
 				' works as well.';
 	END IF;
-END
-$$;
 
-COMMENT ON FUNCTION snowflake_check_adoptable(regclass, name) IS
-'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, or Citus distributes the table; internal';
-
-/*
- * All columns that refer to the column by foreign keys are checked, directly and indirectly; for an
- * inherited column, the column that it is inherited from.
- */
-CREATE FUNCTION snowflake_check_references(relation regclass, attribute name) RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	narrow record;
-BEGIN
+	-- All columns that refer to the column by foreign keys are checked, directly and indirectly;
+	-- for an inherited column, the column that it is inherited from.
 	WITH RECURSIVE holder (attrelid, attnum, attname) AS (
 		SELECT attrelid, attnum, attname FROM pg_attribute
 		WHERE attrelid = relation AND attname = attribute
@@ -1391,53 +1247,29 @@ BEGIN
 			HINT = format('Use ALTER TABLE %s ALTER COLUMN %I TYPE bigint first, which can rewrite'
 				' the table under an ACCESS EXCLUSIVE lock.', narrow.relation, narrow.name);
 	END IF;
-END
-$$;
 
-COMMENT ON FUNCTION snowflake_check_references(regclass, name) IS
-'raises datatype_mismatch if the column, or one that refers to it, is too narrow for Snowflake IDs; internal';
-
-CREATE FUNCTION snowflake_check_generator(relation regclass, attribute name, generator name,
-	generators regprocedure[])
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	names CONSTANT name[] := (SELECT array_agg(p.proname ORDER BY n)
-		FROM unnest(generators) WITH ORDINALITY AS g (function, n)
-			JOIN pg_proc p ON p.oid = g.function);
-BEGIN
+	-- the first generator is the default of a column that gets one
+	EXECUTE format('SELECT %s.snowflake_column_type($1, $2)', extension)
+	INTO type USING relation, attribute;
+	generators := CASE type WHEN 'bigint'::regtype THEN '{snowflake_id,snowflake_nextval}'
+		WHEN format('%s.sno', extension)::regtype THEN '{sno_nextval}' END;
 	IF generators IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
 			MESSAGE = format('column "%s" of relation %s is of type %s', attribute, relation, (
 				SELECT atttypid::regtype FROM pg_attribute
 				WHERE attrelid = relation AND attname = attribute)),
 			DETAIL = 'Snowflake IDs are of type bigint or sno.';
-	ELSIF generator <> ALL (names) THEN
+	ELSIF generator <> ALL (generators) THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
 			MESSAGE = format('"%s" does not generate IDs for column "%s" of relation %s',
 				generator, attribute, relation),
-			HINT = format('Use %s.', array_to_string(names, ' or '));
+			HINT = format('Use %s.', array_to_string(generators, ' or '));
 	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_check_generator(regclass, name, name, regprocedure[]) IS
-'raises an error if no function generates IDs of the type of the column, or if generator is not null and not one of these; internal';
-
-CREATE FUNCTION snowflake_check_adoption(relation regclass, attribute name, generator name)
-RETURNS void
-LANGUAGE SQL
-BEGIN ATOMIC
-	SELECT snowflake_check_adoptable(relation, attribute);
-	SELECT snowflake_check_references(relation, attribute);
-	SELECT snowflake_check_generator(relation, attribute, generator,
-		snowflake_generators(snowflake_column_type(relation, attribute)));
-END;
-
 COMMENT ON FUNCTION snowflake_check_adoption(regclass, name, name) IS
-'raises an error if the column cannot be adopted; internal';
+'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, Citus distributes the table, the column or one that refers to it is too narrow for Snowflake IDs, or generator does not generate IDs of the type of the column; returns that type, and the functions that do; internal';
 
 -- An index that begins with the column is used.  IDs of type sno sort as their texts do in "C".
 CREATE FUNCTION snowflake_check_keys(relation regclass, attribute name, type regtype, next_id text)
@@ -1469,22 +1301,54 @@ COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
 'raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID; internal';
 
 /*
+ * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
+ * if the generator has to wait or fails.  The column can have changed by the time the lock is
+ * acquired, so it is checked again.
+ *
  * The table comes before its partitions and children.  A default of any generator is left as it is,
  * unless one is given.
+ *
+ * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
+ * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
+ * filled in, when a given key looks like a generated one.  If it replaced all keys, it would
+ * change those of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
+ * per row.  If it compared the key with snowflake_currval(), it would reject rows for which
+ * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE
+ * the column is exact, but which roles should have it is the owner's decision.  An error would
+ * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
  */
-CREATE FUNCTION snowflake_change_defaults(relation regclass, attribute name, generator name,
-	generators regprocedure[],
-	OUT changes text[], OUT had_sequence regclass, OUT was_always regclass)
+CREATE FUNCTION snowflake_adopt(relation regclass, attribute name, generator name DEFAULT NULL)
+RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-	nextval CONSTANT text := coalesce((SELECT p.oid::regprocedure FROM pg_proc p
-		WHERE p.oid = ANY (generators) AND p.proname = generator), generators[1]);
-	adopted CONSTANT text[] := CASE WHEN generator IS NULL THEN generators::text[]
-		ELSE ARRAY[nextval] END;
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	checked CONSTANT text :=
+		format('SELECT * FROM %s.snowflake_check_adoption($1, $2, $3)', extension);
+	type regtype;
+	generators name[];
+	nextval text;
+	adopted text[];
 	member record;
+	had_sequence regclass;
+	was_always regclass;
+	sequence record;
+	changes text[];
 BEGIN
+	EXECUTE checked INTO type, generators USING relation, attribute, generator;
+	EXECUTE format('SELECT %s.%I()', extension, generators[1]);
+	EXECUTE format('SELECT %s.snowflake_lock($1, $2, $3)', extension)
+	USING relation, ''::text, 'ACCESS EXCLUSIVE'::text;
+	EXECUTE checked INTO type, generators USING relation, attribute, generator;
+	EXECUTE format('SELECT %1$s.snowflake_check_keys($1, $2, $3, %1$s.%2$I()::text)', extension,
+		generators[1]) USING relation, attribute, type;
+
+	nextval := format('%s.%I()', extension, coalesce(generator, generators[1]));
+	adopted := CASE WHEN generator IS NULL
+		THEN ARRAY(SELECT format('%s.%I()', extension, g) FROM unnest(generators) AS g)
+		ELSE ARRAY[nextval] END;
 	FOR member IN
 		WITH RECURSIVE family (oid, depth) AS (
 			SELECT relation::oid, 0
@@ -1527,28 +1391,7 @@ BEGIN
 			CASE WHEN member.has_sequence THEN member.relation END);
 		was_always := coalesce(was_always, CASE WHEN member.is_always THEN member.relation END);
 	END LOOP;
-END
-$$;
 
-COMMENT ON FUNCTION snowflake_change_defaults(regclass, name, name, regprocedure[]) IS
-'makes a generator the default of a column in a table, its partitions and its children; returns a description of each change, the first table that had a sequence, and the first one that was GENERATED ALWAYS; internal';
-
-/*
- * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
- * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
- * filled in, when a given key looks like a generated one.  If it replaced all keys, it would
- * change those of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
- * per row.  If it compared the key with snowflake_currval(), it would reject rows for which
- * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE
- * the column is exact, but which roles should have it is the owner's decision.  An error would
- * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
- */
-CREATE FUNCTION snowflake_notice_adopted(attribute name, had_sequence regclass, was_always regclass)
-RETURNS void
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
 	IF had_sequence IS NOT NULL THEN
 		RAISE NOTICE USING
 			MESSAGE = format('column "%s" of table %s no longer uses a sequence', attribute,
@@ -1565,21 +1408,8 @@ BEGIN
 			DETAIL = 'It was GENERATED ALWAYS AS IDENTITY, which rejects them.',
 			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
 	END IF;
-END
-$$;
 
-COMMENT ON FUNCTION snowflake_notice_adopted(name, regclass, regclass) IS
-'raises notices with the effects of an adoption; internal';
-
--- No default of the columns uses them any more.
-CREATE FUNCTION snowflake_drop_sequences(relation regclass, attribute name) RETURNS text[]
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-	sequence record;
-	changes text[];
-BEGIN
+	-- no default of the columns uses the sequences any more
 	FOR sequence IN
 		WITH RECURSIVE family (oid, depth) AS (
 			SELECT relation::oid, 0
@@ -1605,36 +1435,9 @@ BEGIN
 				sequence.name, sequence.last_value);
 		END;
 	END LOOP;
-	RETURN changes;
+	RETURN QUERY SELECT unnest(changes);
 END
 $$;
-
-COMMENT ON FUNCTION snowflake_drop_sequences(regclass, name) IS
-'drops the sequences that a column owns in a table, its partitions and its children, or makes them owned by none if other objects use them; returns a description of each change; internal';
-
-/*
- * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
- * if the generator has to wait or fails.  The column can have changed by the time the lock is
- * acquired, so it is checked again.
- */
-CREATE FUNCTION snowflake_adopt(relation regclass, attribute name, generator name DEFAULT NULL)
-RETURNS SETOF text
-LANGUAGE SQL
-SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-	SELECT snowflake_check_adoption(relation, attribute, generator);
-	SELECT snowflake_next_id(snowflake_column_type(relation, attribute));
-	SELECT snowflake_lock(relation, '', 'ACCESS EXCLUSIVE');
-	SELECT snowflake_check_adoption(relation, attribute, generator);
-	SELECT snowflake_check_keys(relation, attribute, type, snowflake_next_id(type))
-	FROM snowflake_column_type(relation, attribute) AS type;
-	WITH changed AS MATERIALIZED (
-		SELECT c.changes, snowflake_notice_adopted(attribute, c.had_sequence, c.was_always),
-			snowflake_drop_sequences(relation, attribute) AS dropped
-		FROM snowflake_change_defaults(relation, attribute, generator,
-			snowflake_generators(snowflake_column_type(relation, attribute))) AS c)
-	SELECT pg_catalog.unnest(pg_catalog.array_cat(c.changes, c.dropped)) FROM changed c;
-END;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name, name) IS
 'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_id or sno_nextval, and leaves a default of snowflake_nextval; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';

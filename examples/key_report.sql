@@ -325,7 +325,9 @@ SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.kind, k.orig
 		'the sequence is named in ' || (
 			SELECT string_agg(pg_describe_object('pg_proc'::regclass, p.oid, 0), ', ')
 			FROM pg_proc p JOIN pg_class s ON s.oid = k.sequence
-			WHERE p.oid >= 16384 AND strpos(p.prosrc, s.relname) > 0),
+			WHERE p.oid >= 16384 AND strpos(p.prosrc, s.relname) > 0
+				AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass
+					AND e.objid = p.oid AND e.deptype = 'e')),
 		CASE WHEN NOT pg_has_role(k.relowner, 'USAGE')
 			THEN 'the owner is ' || k.relowner::regrole END,
 		CASE WHEN row_security_active(k.relation) THEN 'row-level security is forced' END), '')

@@ -91,6 +91,17 @@ WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclas
   AND 'search_path=pg_catalog, pg_temp' <> ALL (coalesce(p.proconfig, '{}')) AND p.proname NOT IN ('snowflake_process', 'commit')
 SQL
 
+# The functions of the extension that they call by EXECUTE have overloads, too.
+my $executed = join(', ', map { "'$_'" } map { /(?:%(?:1\$)?s|')\.((?:snowflake|sno)_\w+)\(/g } @scripts);
+cmp_ok($server->safe_psql('postgres', <<SQL), '>', 500, 'functions that are called by EXECUTE have overloads as traps');
+SET ROLE attacker;
+SET search_path = pg_catalog;
+SELECT count(evil.trap(proname, (SELECT string_agg(CASE WHEN i = position THEN types.type ELSE argument::regtype END::text, ', ' ORDER BY i)
+	FROM unnest(proargtypes::oid[]) WITH ORDINALITY a (argument, i))))
+FROM pg_proc, evil.types, generate_series(1, pronargs) AS position
+WHERE pronamespace = 'evil'::regnamespace AND prokind = 'f' AND proname IN ($executed);
+SQL
+
 # So they work there, for a superuser with the attacker's search_path.
 is($server->safe_psql('postgres', <<'SQL'), "4\n2\n2\n1\nt\n7|86400000000", 'functions work among traps');
 SET search_path = evil, public;
