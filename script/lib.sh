@@ -218,11 +218,12 @@ begin_stage() {
 	local name=$1
 	shift
 	"$@" > "$work/$name.log" 2>&1 &
-	say "$! $SECONDS" > "$work/$name.stage"
+	say "$! $(date +%s)" > "$work/$name.stage"
 }
 
 # end_stage NAME: wait for it, and count the lines of its output that report a test: TAP's, those of
-# pg_regress before 16, and those of prove for a program that failed without a test that failed.
+# pg_regress before 16, and those of prove for a program that failed without a test that failed.  It
+# ended with its last line of output, which can be long ago.
 end_stage() {
 	local name=$1 status=0 good bad pid began
 	printf '%-24s' "$name"
@@ -241,7 +242,7 @@ end_stage() {
 	fi
 	passed=$((passed + good))
 	failed=$((failed + bad))
-	say "$good passed, $bad failed ($((SECONDS - began)) s)"
+	say "$good passed, $bad failed ($(($(date -r "$work/$name.log" +%s) - began)) s)"
 	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -aE '^not ok|\(Wstat: ' "$work/$name.log"
@@ -253,9 +254,12 @@ end_stage() {
 	fi
 }
 
-# The data directory that TAP tests copy for each of their servers.
+# The data directory that TAP tests copy for each of their servers.  A segment of WAL has 1 MB, so that there is less
+# to copy; the limits of WAL are those of the default.
 make_template() {
-	[ -d "$work/template" ] || as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync > "$work/initdb.log" 2>&1 ||
+	[ ! -d "$work/template" ] || return 0
+	as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync --wal-segsize=1 > "$work/initdb.log" 2>&1 &&
+		printf 'max_wal_size = 1GB\nmin_wal_size = 80MB\n' | as_owner tee -a "$work/template/postgresql.conf" > /dev/null ||
 		{ cat "$work/initdb.log"; return 1; }
 }
 

@@ -149,7 +149,7 @@ sub begins_to_issue
 	ok(wait_until(sub { $self->issues($server) }), $name);
 }
 
-# A session that issues some IDs of both kinds again and again until stop_writers, whatever
+# Sessions, one after the other, that issue some IDs of both kinds again and again until stop_writers, whatever
 # errors are raised.  Where all is slow, as under valgrind, it leaves the processors to others meanwhile.
 my $pause = $PostgreSQL::Test::Utils::timeout_default > 1000 ? 0.5 : 0.01;
 
@@ -157,7 +157,7 @@ sub start_writer
 {
 	my ($self, $server) = @_;
 
-	$self->start_session($server, $self->query(50) . "SELECT pg_sleep($pause);\n");
+	$self->start_session($server, ($self->query(50) . "SELECT pg_sleep($pause);\n") x 3);
 }
 
 # One that issues as many as possible.
@@ -168,8 +168,8 @@ sub start_fast_writer
 	$self->start_session($server, "SELECT snowflake_nextval() FROM generate_series(1, 5000);\nSELECT sno_nextval() FROM generate_series(1, 50);\n");
 }
 
-# A session that runs queries again and again, until stop_writers, or until the files of this test
-# are removed.
+# Sessions that run queries ten times each, one session after the other, until stop_writers, or until the files of
+# this test are removed.
 sub start_session
 {
 	my ($self, $server, $queries) = @_;

@@ -7,6 +7,7 @@ use warnings;
 
 use File::Basename;
 use Exporter;
+use IPC::Open2;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -33,6 +34,10 @@ INIT
 	mkdir $scratch;
 }
 
+# How long this test has taken, for script/test.
+my $test = $$;
+END { append_to_file("$PostgreSQL::Test::Utils::tmp_check/seconds", time - $^T . ' ' . basename($0, '.pl') . "\n") if $$ == $test; }
+
 # A command that fails where the modules of PostgreSQL bail out ends the test in which it does, and
 # not all other tests that prove runs as well.
 {
@@ -55,16 +60,45 @@ if ($ENV{SNOWFLAKE_TEST_STOP})
 	};
 }
 
-# A test whose condition was not met in time ends there, unless it uses the result.
+# Wait until a query returns a value, 't' if none is given.  PostgreSQL's own function starts psql for each attempt;
+# here one session makes all attempts until the server ends it, so that a test that waits leaves the processors to
+# others.  A test whose condition was not met in time ends there, unless it uses the result.
 {
 	no warnings 'redefine';
-	my $poll = \&PostgreSQL::Test::Cluster::poll_query_until;
 
 	*PostgreSQL::Test::Cluster::poll_query_until = sub {
-		my $met = &$poll;
+		my ($server, $database, $query, $expected) = @_;
+		my $end = time + $PostgreSQL::Test::Utils::timeout_default;
+		my $mark = "the end of an answer\n";
+		my ($answer, $is_complete);
+		local %ENV = $server->_get_env;
+		local $SIG{PIPE} = 'IGNORE';
+		local $/ = $mark;
 
-		die "not met in time: $_[2]\n" if !$met && !defined wantarray;
-		return $met;
+		$expected //= 't';
+		do
+		{
+			local $?;
+			my $psql = open2(my $answers, my $queries, 'sh', '-c', 'exec "$@" 2>&1', 'sh',
+				$server->installed_command('psql'), '-XAt', '-d', $server->connstr($database));
+
+			$queries->autoflush;
+			do
+			{
+				select(undef, undef, undef, 0.02) if $is_complete;
+				print $queries "$query\n;\\echo $mark";
+				$answer = <$answers> // '';
+				$is_complete = chomp $answer;
+				$answer =~ s/\n\z//;
+			} while ($is_complete && $answer ne $expected && time < $end);
+			close $_ for $queries, $answers;
+			waitpid $psql, 0;
+			select(undef, undef, undef, 0.1) unless $is_complete;
+		} while ($answer ne $expected && time < $end);
+		return 1 if $answer eq $expected;
+		diag("The last answer to $query was: $answer");
+		die "not met in time: $query\n" unless defined wantarray;
+		return 0;
 	};
 }
 
