@@ -45,7 +45,7 @@ make_chroot() {
 	local release=$1 root=$2 packages=$3
 	shift 3
 
-	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include="$packages" \
+	mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --dpkgopt=force-unsafe-io --include="$packages" \
 		--extract-hook='mkdir -p "$1/etc/postgresql-common" && echo "create_main_cluster = false" > "$1/etc/postgresql-common/createcluster.conf"' \
 		"$@" "$release" "$root" "$(mirror)"
 }

@@ -33,7 +33,7 @@ sub value { return $server->safe_psql('postgres', $_[0]); }
 # Rows of which many share a millisecond or a microsecond: loads of 10 000 rows
 # each, whose IDs continue in the following milliseconds, in which other loads have rows as well; a
 # third of the rows have distinct times.  Keys are not in the order of time.
-my $rows = scaled(5_000_000, 20_000);    # a million in script/test
+my $rows = scaled(5_000_000, 20_000);    # half a million in script/test
 value(qq{
 	CREATE TABLE orders (id bigserial PRIMARY KEY, created_at timestamptz NOT NULL, old bigint);
 	INSERT INTO orders (old, created_at)

@@ -134,10 +134,10 @@ my $reads = q{
 	SELECT o.version, l.version, p.version FROM "Orders" o LEFT JOIN lines l ON l.order_id = o."the Id" LEFT JOIN "Orders" p ON p."the Id" = o.parent WHERE o.code = :code;
 };
 
-# pgbench, until it is stopped or the server ends.
+# pgbench with a rate, until it is stopped or the server ends.
 sub start_clients
 {
-	my ($name, $clients, $commands) = @_;
+	my ($name, $clients, $rate, $commands) = @_;
 	local $ENV{PGOPTIONS} = '-c search_path=shop,public';
 	local @ENV{ 'PGAPPNAME', 'PGUSER' } = ('program', 'app');
 	my $file = "$scratch/$name.sql";
@@ -145,11 +145,11 @@ sub start_clients
 	unlink $file;
 	append_to_file($file, $commands =~ s/ROWS/$rows/gr =~ s/^\t+//gmr);
 	return IPC::Run::start([ 'pgbench', '-n', '-c', $clients, '-j', $clients, '-T', 100000, '--max-tries=10', '-f', $file,
-			$measures ? ('-l', '--aggregate-interval=1', "--log-prefix=$scratch/$name") : (), $server->connstr($database) ], '<', '/dev/null', '>', "$scratch/$name.out", '2>>', "$scratch/$name.err");
+			$measures ? ('-l', '--aggregate-interval=1', "--log-prefix=$scratch/$name") : ('-R', $rate), $server->connstr($database) ], '<', '/dev/null', '>', "$scratch/$name.out", '2>>', "$scratch/$name.err");
 }
 
 my @clients;
-sub start_programs { @clients = (start_clients('writers', 4, $writes), start_clients('reader', 1, $reads)); }
+sub start_programs { @clients = (start_clients('writers', 4, scaled(2000, 300), $writes), start_clients('reader', 1, scaled(1000, 100), $reads)); }
 
 # Stop them; no statement may have failed.
 sub stop_programs
