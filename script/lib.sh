@@ -222,7 +222,7 @@ begin_stage() {
 
 # end_stage NAME: wait for it, and count the lines of its output that report a test: TAP's, those of
 # pg_regress before 16, and those of prove for a program that failed without a test that failed.  It
-# ended with its last line of output, which can be long ago.
+# ended with its last line of output, which can be long ago.  What a test has drawn at random is printed.
 end_stage() {
 	local name=$1 status=0 good bad pid began
 	printf '%-24s' "$name"
@@ -242,7 +242,7 @@ end_stage() {
 	passed=$((passed + good))
 	failed=$((failed + bad))
 	say "$good passed, $bad failed ($(($(date -r "$work/$name.log" +%s) - began)) s)"
-	sed -n 's/^ok .*# skip/SKIPPED:/Ip' "$work/$name.log"
+	sed -n 's/^ok .*# skip/SKIPPED:/Ip; s/^# \(drawn: \)/  \1/p' "$work/$name.log"
 	if [ "$bad" != 0 ]; then
 		grep -aE '^not ok|\(Wstat: ' "$work/$name.log"
 		grep -avE '^ok [0-9]' "$work/$name.log" | tail -n 100

@@ -1,13 +1,13 @@
 # Random queries by the time of an ID (test/pushdown) have the same rows with pushdown as without:
 # 500, or as many as SNOWFLAKE_QUERIES says, from SNOWFLAKE_SEED.  A fifth of them is of times that
 # are rounded.  Other random queries, 60, or as many as SNOWFLAKE_PLANS says, have plans that do no
-# more work; of 200 queries one may, since the planner estimates some costs wrongly.  If SNOWFLAKE_TIMES is set, their times are compared, too.
+# more work; of 200 queries one may, since the planner estimates some costs wrongly.  SNOWFLAKE_TEST_SECONDS=600 draws all of
+# them for so long instead.  If SNOWFLAKE_TIMES is set, their times are compared, too.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 
-my $count = $ENV{SNOWFLAKE_QUERIES} || 500;
-my $plans = $ENV{SNOWFLAKE_PLANS} || 60;
+my $seconds = $ENV{SNOWFLAKE_TEST_SECONDS};
 my $seed = $ENV{SNOWFLAKE_SEED} || 1;
 my $queries = "$FindBin::RealBin/../test/pushdown";
 
@@ -17,9 +17,11 @@ my $outcomes = 'SELECT count(*) FROM outcomes WHERE';
 $server->safe_psql('postgres', q{CREATE DATABASE queries TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'});
 $server->safe_psql('queries', 'CREATE EXTENSION snowflake; ' . slurp_file("$queries/schema.sql"));
 
-my $rounded = int($count / 5);
-is(join("\n", run('queries', 'generate', $count - $rounded, ''), run('queries', 'generate', $rounded, ' buckets')),
-	'', "the same rows, $count queries from seed $seed");
+my $wanted = $ENV{SNOWFLAKE_QUERIES} || 500;
+my ($plain, @different) = run('queries', 'generate', $wanted - int($wanted / 5), 0.6, '');
+my ($rounded, @different_rounded) = run('queries', 'generate', int($wanted / 5), 0.2, ' buckets');
+my $count = $plain + $rounded;
+is(join("\n", @different, @different_rounded), '', "the same rows, $count queries from seed $seed");
 is($server->safe_psql('queries', "$outcomes same"), $count, 'all were compared');
 
 # Most of them are meaningful queries, without errors except for those of wrong layouts.
@@ -31,32 +33,36 @@ cmp_ok($server->safe_psql('queries', "$outcomes $wrong_layout"), '>', $count * 0
 
 $server->safe_psql('postgres', q{CREATE DATABASE plans TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'});
 $server->safe_psql('plans', 'CREATE EXTENSION snowflake; ' . slurp_file("$queries/plans.sql"));
-my $worse = join("\n", run('plans', 'plans', $plans, ''));
+my ($plans, @worse) = run('plans', 'plans', $ENV{SNOWFLAKE_PLANS} || 60, 0.2, '');
 cmp_ok($server->safe_psql('plans', 'SELECT count(*) FROM plans WHERE worse'), '<=', int($plans / 200), "no worse plans, $plans queries from seed $seed")
-  || diag($worse);
+  || diag(@worse);
 is($server->safe_psql('plans', 'SELECT count(*) FROM plans'), $plans, 'all plans were compared');
 cmp_ok($server->safe_psql('plans', 'SELECT count(*) FROM plans WHERE fewer_pages'), '>', $plans * 0.4, 'many are better');
 is($server->safe_psql('plans', q{SELECT string_agg(query, E'\n') FROM plans WHERE slower}), '', 'none takes twice the time')
   if $ENV{SNOWFLAKE_TIMES};
 $server->stop;
+diag("drawn: $count queries and $plans plans, from seed $seed");
 
 done_testing();
 
-# Warnings of queries, in parts, so that no part exceeds limits of memory or time.
+# Runs a number of queries, or those of a share of the time, in parts, so that no part exceeds limits of memory or time.
+# Returns their number and warnings.
 sub run
 {
-	my ($database, $generator, $size, $form) = @_;
-	my $part = 1000;
-	my $warnings = '';
+	my ($database, $generator, $size, $share, $form) = @_;
+	my $end = $seconds && time + $share * $seconds;
+	my $part = $seconds ? 100 : 1000;
+	my ($done, @warnings) = 0;
 
-	for (my $done = 0; $done < $size; $done += $part)
+	while ($end ? time < $end : $done < $size)
 	{
-		my $number = $size - $done < $part ? $size - $done : $part;
+		my $number = $end || $size - $done > $part ? $part : $size - $done;
 		my $calls = `$^X "$queries/$generator" $number @{[ $seed + $done ]}$form`;
 		my ($status, $stdout, $stderr) = $server->psql($database, $calls);
 
-		return $stderr if $status != 0;
-		$warnings .= $stderr;
+		push @warnings, $stderr if $stderr ne '';
+		last if $status != 0;
+		$done += $number;
 	}
-	return $warnings eq '' ? () : $warnings;
+	return ($done, @warnings);
 }

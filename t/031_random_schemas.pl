@@ -6,14 +6,15 @@
 # without a conversion: in the end, the rows are the same, and the same statements have failed.  The
 # third is created as the converted schema has to be: in the end, the definitions are the same.
 #
-# SNOWFLAKE_TEST_SCHEMAS=300 draws that many, from SNOWFLAKE_TEST_SEED.  A failure prints the seed of
-# its schema.
+# SNOWFLAKE_TEST_SCHEMAS=300 draws that many, from SNOWFLAKE_TEST_SEED, and SNOWFLAKE_TEST_SECONDS=600 for so long.  A failure
+# prints the seed of its schema.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
 use List::Util qw(any all);
 
-my $count = $ENV{SNOWFLAKE_TEST_SCHEMAS} // scaled(8, 4);
+my $end = $ENV{SNOWFLAKE_TEST_SECONDS} && time + $ENV{SNOWFLAKE_TEST_SECONDS};
+my $count = $ENV{SNOWFLAKE_TEST_SCHEMAS} // ($end ? 1_000_000 : scaled(8, 4));
 my $first_seed = $ENV{SNOWFLAKE_TEST_SEED} // 20000;
 my $script = "$FindBin::RealBin/../examples/convert_key.sql";
 my $server = snowflake_server('main', 'snowflake.machine_id = 3', "timezone = 'UTC'", 'wal_level = logical');
@@ -579,6 +580,7 @@ my ($converted, $refused) = (0, 0);
 my @seeds = map { $first_seed + $_ } 0 .. $count - 1;
 while (my @batch = splice @seeds, 0, 20)
 {
+	last if $end && time >= $end;
 	my @schemas = map { draw($_) } @batch;
 
 	set_next_oid(20000);
@@ -586,6 +588,7 @@ while (my @batch = splice @seeds, 0, 20)
 	set_next_oid(100000);
 	for (@schemas)
 	{
+		last if $end && time >= $end;
 		$s = $_;
 		%failed = ();
 		srand $s->{seed};
@@ -595,6 +598,6 @@ while (my @batch = splice @seeds, 0, 20)
 		$server->safe_psql('postgres', join '; ', map { 'DROP DATABASE IF EXISTS ' . database($_) } 'converted', 'twin', 'after');
 	}
 }
-diag("$converted schemas converted, $refused refused");
+diag("drawn: $converted schemas that were converted, $refused that were refused, from seed $first_seed");
 
 done_testing();
