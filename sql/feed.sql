@@ -100,6 +100,17 @@ INSERT INTO feed (body) VALUES ('issued');
 SELECT count(*) FROM pg_stat_snowflake_horizon WHERE pid = pg_backend_pid() AND first_id > :horizon;
 COMMIT;
 
+-- partitions whose columns are in another order: each has its own number of the column
+CREATE TABLE moved (id bigint NOT NULL, other bigint, half int NOT NULL) PARTITION BY LIST (half);
+CREATE TABLE moved_1 PARTITION OF moved FOR VALUES IN (1);
+CREATE TABLE moved_2 (other bigint, half int NOT NULL, id bigint NOT NULL);
+ALTER TABLE moved ATTACH PARTITION moved_2 FOR VALUES IN (2);
+SELECT snowflake_enable_feed('moved', 'id');
+INSERT INTO moved SELECT id, 1, half FROM unnest(ARRAY[1, 2, 1, 2]) AS half, snowflake_nextvals(1) AS id;
+INSERT INTO moved VALUES (:horizon + 1000000000000, 1, 1), (1, :horizon + 1000000000000, 2);
+INSERT INTO moved VALUES (:horizon + 1000000000000, 1, 2), (1, :horizon + 1000000000000, 1);
+SELECT count(*) FROM moved;
+
 -- a trigger that was created by hand
 \set VERBOSITY default
 CREATE TABLE by_hand (id bigint);
@@ -120,6 +131,6 @@ CREATE TRIGGER wrong_type BEFORE INSERT ON by_hand FOR EACH ROW EXECUTE FUNCTION
 INSERT INTO by_hand VALUES (1);
 SELECT snowflake_feed_guard();
 
-DROP TABLE feed, others, generated, two, parts, by_hand CASCADE;
+DROP TABLE feed, others, generated, two, parts, moved, by_hand CASCADE;
 DROP DOMAIN feed_id;
 DROP FUNCTION lower_id;

@@ -177,18 +177,18 @@ check_trigger_call(FunctionCallInfo fcinfo)
 
 /*
  * The number of the column that the trigger's argument names.  It is looked up for the first row of
- * a query: PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends.
+ * a query.  PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends, so
+ * the number is kept in fn_extra itself, which needs no memory.
  */
 static int
 find_id_column(FunctionCallInfo fcinfo)
 {
 	const TriggerData *trigger = (const TriggerData *) fcinfo->context;
 	const char *name = trigger->tg_trigger->tgargs[0];
-	int		   *known = fcinfo->flinfo->fn_extra;
-	int			column;
+	int			column = (int) (intptr_t) fcinfo->flinfo->fn_extra;
 
-	if (known)
-		return *known;
+	if (column > 0)
+		return column;
 	column = SPI_fnumber(trigger->tg_relation->rd_att, name);
 	if (column <= 0)
 		ereport(ERROR,
@@ -200,9 +200,7 @@ find_id_column(FunctionCallInfo fcinfo)
 				errcode(ERRCODE_DATATYPE_MISMATCH),
 				errmsg("column \"%s\" of relation \"%s\" is not of type bigint",
 					   name, RelationGetRelationName(trigger->tg_relation)));
-	known = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(int));
-	*known = column;
-	fcinfo->flinfo->fn_extra = known;
+	fcinfo->flinfo->fn_extra = (void *) (intptr_t) column;
 	return column;
 }
 
