@@ -177,8 +177,8 @@ check_trigger_call(FunctionCallInfo fcinfo)
 
 /*
  * The number of the column that the trigger's argument names.  It is looked up for the first row of
- * a query.  PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends, so
- * the number is kept in fn_extra itself, which needs no memory.
+ * a query.  PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends.
+ * So the number is kept in fn_extra itself, which needs no memory.
  */
 static int
 find_id_column(FunctionCallInfo fcinfo)
