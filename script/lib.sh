@@ -267,9 +267,11 @@ make_data() {
 # there is less to copy; the limits of WAL are those of the default.
 make_template() {
 	[ -z "${INITDB_TEMPLATE:-}" ] || return 0
-	as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync --wal-segsize=1 > "$work/initdb.log" 2>&1 &&
-		printf 'max_wal_size = 1GB\nmin_wal_size = 80MB\n' | as_owner tee -a "$work/template/postgresql.conf" > /dev/null ||
-		{ cat "$work/initdb.log"; return 1; }
+	if [ ! -d "$work/template" ]; then		# a stage, which is another process, can have made it
+		as_owner "$bindir/initdb" -D "$work/template" -A trust --no-sync --wal-segsize=1 > "$work/initdb.log" 2>&1 &&
+			printf 'max_wal_size = 1GB\nmin_wal_size = 80MB\n' | as_owner tee -a "$work/template/postgresql.conf" > /dev/null ||
+			{ cat "$work/initdb.log"; return 1; }
+	fi
 	export INITDB_TEMPLATE=$work/template
 }
 
