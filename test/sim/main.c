@@ -1,0 +1,130 @@
+/*
+ * main.c
+ *	  Runs, one for each seed; README.md has the options.
+ */
+#include "oracles.h"
+
+#include <time.h>
+#include <unistd.h>
+
+/* A phase with faults, and then one without, in which each session gets IDs. */
+static const char *
+execute_run(uint64 seed)
+{
+	const char *problem;
+
+	quiet = false;
+	steps = 0;
+	draw_config(seed);
+	now = 1000000 + below(1000000);
+	wall_offset = START - now;
+	forget_transactions(true);
+	oracle_run_begins();
+	registry_begins();
+	sessions_begin();
+	create_extension();
+	start_server(true);
+	trace("seed %llu", (unsigned long long) seed);
+	problem = run_processes(config.rate ? 30000 : 6000);
+	if (problem)
+		return problem;
+	if (config.rate)
+		oracle_end_of_rate();
+	trace("the last phase, without faults");
+	quiet = true;
+	next_fault = PG_INT64_MAX;
+	for (int i = 0; i < config.sessions; i++)
+		operations[i] = 2;
+	return run_processes(300000);
+}
+
+static double
+seconds(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (double) time.tv_sec + (double) time.tv_nsec / 1e9;
+}
+
+/* Look for a failure that is known. */
+static bool
+include_known(const char *name)
+{
+	for (int i = 0; i < KNOWN_COUNT; i++)
+		if (strcmp(name, known_names[i]) == 0)
+		{
+			left_out[i] = false;
+			return true;
+		}
+	return false;
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64		first = 1,
+				runs = PG_UINT64_MAX,
+				n;
+	double		limit = 1e9,
+				began;
+	bool		keep_going = false;
+	int64		total_steps = 0;
+	int			option,
+				failed = 0;
+
+	memset(left_out, true, sizeof(left_out));
+	while ((option = getopt(argc, argv, "s:n:t:o:p:kvwx:")) != -1)
+		switch (option)
+		{
+			case 's':
+				first = strtoull(optarg, NULL, 10);
+				break;
+			case 'n':
+				runs = strtoull(optarg, NULL, 10);
+				break;
+			case 't':
+				limit = atof(optarg);
+				break;
+			case 'o':
+				most_operations = atoi(optarg);
+				break;
+			case 'p':
+				most_sessions = atoi(optarg);
+				break;
+			case 'k':
+				keep_going = true;
+				break;
+			case 'v':
+				tracing = true;
+				break;
+			case 'w':
+				weak = true;
+				break;
+			case 'x':
+				if (!include_known(optarg))
+					return 2;
+				break;
+			default:
+				return 2;
+		}
+	init_images();
+	began = seconds();
+	for (n = 0; n < runs && seconds() - began < limit && (failed == 0 || keep_going); n++)
+	{
+		const char *problem = execute_run(first + n);
+
+		total_steps += steps;
+		if (problem == NULL)
+			continue;
+		failed++;
+		printf("seed %llu: %s (after %.2f s)\n", (unsigned long long) (first + n), problem,
+			   seconds() - began);
+		fflush(stdout);
+	}
+	printf("%llu runs, %d failed, %.0f runs/s, %.1f million steps/s, %.0f steps and %.0f IDs a run\n",
+		   (unsigned long long) n, failed, (double) n / (seconds() - began),
+		   (double) total_steps / (seconds() - began) / 1e6, (double) total_steps / (double) Max(n, 1),
+		   (double) ids_issued / (double) Max(n, 1));
+	return failed > 0;
+}

@@ -1,0 +1,381 @@
+/*
+ * postgres.c
+ *	  Errors, memory, and small functions of PostgreSQL.
+ */
+#include "world.h"
+
+#include "access/htup_details.h"
+#include "access/parallel.h"
+#include "common/pg_prng.h"
+#include "executor/spi.h"
+#include "port/pg_crc32c.h"
+#include "replication/slot.h"
+#include "utils/acl.h"
+#include "utils/guc_tables.h"
+#include "utils/lsyscache.h"
+
+#include "issue/lease_error.h"
+#include "functions/arguments.h"
+#include "functions/functions.h"
+
+/* Variables of each process. */
+PGPROC	   *MyProc OF_PROCESS = NULL;
+Latch	   *MyLatch OF_PROCESS = NULL;
+int			MyProcPid OF_PROCESS = 0;
+#if PG_VERSION_NUM >= 170000
+ProcNumber	MyProcNumber OF_PROCESS = 0;
+#endif
+Oid			MyDatabaseId OF_PROCESS = 0;
+int			ParallelWorkerNumber OF_PROCESS = -1;
+sigjmp_buf *PG_exception_stack OF_PROCESS = NULL;
+pg_prng_state pg_global_prng_state OF_PROCESS = {0};
+static OF_PROCESS int error_level = 0;
+
+/* The same in all.  ProcessInterrupts is called at each CHECK_FOR_INTERRUPTS. */
+volatile	sig_atomic_t InterruptPending = true;
+static PROC_HDR header =
+{
+	.allProcs = procs
+};
+PROC_HDR   *ProcGlobal = &header;
+int			MaxBackends = SESSIONS;
+bool		IsUnderPostmaster = true;
+char	   *DataDir = "/data";
+char	   *ConfigFileName = "/etc/postgresql.conf";
+char	   *shared_preload_libraries_string = "";
+MemoryContext CurrentMemoryContext = NULL;
+static uint32 wait_info;
+uint32	   *my_wait_event_info = &wait_info;
+#if PG_VERSION_NUM >= 180000
+int			max_active_replication_origins = 10;
+#else
+int			max_replication_slots = 10;
+#endif
+
+/* Messages of the postmaster. */
+static char postmaster_message[400];
+
+/*
+ * elog.c
+ */
+
+static char *
+message_buffer(void)
+{
+	return current ? current->error : postmaster_message;
+}
+
+bool
+errstart(int level, const char *domain)
+{
+	error_level = level;
+	return true;
+}
+
+bool
+errstart_cold(int level, const char *domain)
+{
+	return errstart(level, domain);
+}
+
+int
+errmsg(const char *format,...)
+{
+	va_list		arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message_buffer(), sizeof(postmaster_message), format, arguments);
+	va_end(arguments);
+	return 0;
+}
+
+int
+errmsg_internal(const char *format,...)
+{
+	strlcpy(message_buffer(), format, sizeof(postmaster_message));
+	return 0;
+}
+
+int
+errdetail(const char *format,...)
+{
+	return 0;
+}
+
+int
+errhint(const char *format,...)
+{
+	return 0;
+}
+
+int
+errcode(int code)
+{
+	return 0;
+}
+
+int
+errhidestmt(bool hide)
+{
+	return 0;
+}
+
+int
+errhidecontext(bool hide)
+{
+	return 0;
+}
+
+/* An error ends the statement; the main function of the process continues. */
+void
+errfinish(const char *file, int line, const char *function)
+{
+	trace("%-28s %s: %s", function, error_level >= ERROR ? "ERROR" : "LOG", message_buffer());
+	if (error_level < ERROR)
+		return;
+	if (current == NULL || PG_exception_stack == NULL)
+		fail("an error outside of a statement: %s", message_buffer());
+	siglongjmp(*PG_exception_stack, error_level);
+}
+
+/* assert.c */
+void
+#if PG_VERSION_NUM >= 160000
+ExceptionalCondition(const char *condition, const char *file, int line)
+#else
+ExceptionalCondition(const char *condition, const char *type, const char *file, int line)
+#endif
+{
+	const char *name = strrchr(file, '/');
+
+	fail("assertion %s at %s:%d", condition, name ? name + 1 : file, line);
+}
+
+/*
+ * Memory: a ring, as long as no statement uses more than a MB.
+ */
+
+static char ring[1 << 20];
+static size_t ring_used;
+
+void *
+palloc(Size size)
+{
+	size = MAXALIGN(size);
+	if (ring_used + size > sizeof(ring))
+		ring_used = 0;
+	ring_used += size;
+	return ring + ring_used - size;
+}
+
+void *
+palloc0(Size size)
+{
+	return memset(palloc(size), 0, size);
+}
+
+char *
+pstrdup(const char *text)
+{
+	return strcpy(palloc(strlen(text) + 1), text);
+}
+
+void *
+MemoryContextAlloc(MemoryContext context, Size size)
+{
+	return palloc(size);
+}
+
+void
+pfree(void *p)
+{
+}
+
+/*
+ * Small functions
+ */
+
+/* common/pg_prng.c */
+uint64
+pg_prng_uint64_range(pg_prng_state * state, uint64 low, uint64 high)
+{
+	return low + rnd() % (high - low + 1);
+}
+
+/* port/pg_strong_random.c */
+bool
+pg_strong_random(void *p, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		((char *) p)[i] = (char) rnd();
+	return true;
+}
+
+/* Any checksum does. */
+static pg_crc32c
+simple_checksum(pg_crc32c sum, const void *data, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		sum = (sum ^ ((const unsigned char *) data)[i]) * 16777619;
+	return sum;
+}
+
+pg_crc32c	(*pg_comp_crc32c) (pg_crc32c, const void *, size_t) = simple_checksum;
+
+size_t
+strlcpy(char *to, const char *from, size_t size)
+{
+	size_t		length = strlen(from);
+
+	if (size > 0)
+	{
+		memcpy(to, from, Min(length, size - 1));
+		to[Min(length, size - 1)] = '\0';
+	}
+	return length;
+}
+
+int
+pg_snprintf(char *to, size_t size, const char *format,...)
+{
+	va_list		arguments;
+	int			length;
+
+	va_start(arguments, format);
+	length = vsnprintf(to, size, format, arguments);
+	va_end(arguments);
+	return length;
+}
+
+int
+pg_vsnprintf(char *to, size_t size, const char *format, va_list arguments)
+{
+	return vsnprintf(to, size, format, arguments);
+}
+
+const char *
+timestamptz_to_str(TimestampTz t)
+{
+	return "";
+}
+
+Oid
+GetUserId(void)
+{
+	return 10;
+}
+
+bool
+has_privs_of_role(Oid member, Oid role)
+{
+	return true;
+}
+
+bool
+path_is_prefix_of_path(const char *path, const char *other)
+{
+	return false;
+}
+
+/* guc.c: the settings are those of the command line here, and of no file. */
+#if PG_VERSION_NUM >= 160000
+struct config_generic *
+find_option(const char *name, bool create, bool skip_errors, int elevel)
+{
+	return NULL;
+}
+
+void *
+guc_malloc(int elevel, size_t size)
+{
+	return malloc(size);
+}
+#else
+struct config_generic **
+get_guc_variables(void)
+{
+	return NULL;
+}
+
+int
+GetNumConfigOptions(void)
+{
+	return 0;
+}
+#endif
+
+#if PG_VERSION_NUM >= 170000
+/* wait_event.c */
+uint32
+WaitEventExtensionNew(const char *name)
+{
+	return 0;
+}
+#endif
+
+/*
+ * Rows of one column of type bigint, for the guard, and the result of snowflake_horizon().
+ */
+
+TupleDesc
+sf_row_type(FunctionCallInfo fcinfo)
+{
+	return NULL;
+}
+
+HeapTuple
+heap_form_tuple(TupleDesc type, Datum *values, bool *nulls)
+{
+	static HeapTupleData tuple;
+
+	tuple.t_data = (HeapTupleHeader) values[0];
+	return &tuple;
+}
+
+Datum
+HeapTupleHeaderGetDatum(HeapTupleHeader row)
+{
+	return (Datum) row;
+}
+
+int
+SPI_fnumber(TupleDesc type, const char *name)
+{
+	return 1;
+}
+
+Oid
+SPI_gettypeid(TupleDesc type, int number)
+{
+	return 20;
+}
+
+Oid
+getBaseType(Oid type)
+{
+	return type;
+}
+
+void
+heap_datum_check(HeapTupleHeader row, TupleDesc type)
+{
+}
+
+/* They are not called for such a row. */
+Datum
+nocachegetattr(HeapTuple row, int number, TupleDesc type)
+{
+	abort();
+}
+
+Datum
+getmissingattr(TupleDesc type, int number, bool *null)
+{
+	abort();
+}
+
+Datum
+heap_getsysattr(HeapTuple row, int number, TupleDesc type, bool *null)
+{
+	abort();
+}

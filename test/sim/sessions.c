@@ -1,0 +1,440 @@
+/*
+ * sessions.c
+ *	  What sessions do: transactions of a few statements, each of which calls the extension.
+ */
+#include "oracles.h"
+
+#include "access/parallel.h"
+#include "commands/trigger.h"
+#include "utils/rel.h"
+
+#include "horizon/horizon.h"
+#include "issue/generator.h"
+
+extern Datum snowflake_horizon(PG_FUNCTION_ARGS);
+extern Datum snowflake_propose_horizon(PG_FUNCTION_ARGS);
+extern Datum snowflake_promise_horizon(PG_FUNCTION_ARGS);
+extern Datum snowflake_feed_guard(PG_FUNCTION_ARGS);
+extern Datum snowflake_set_floor(PG_FUNCTION_ARGS);
+extern Datum snowflake_move_back(PG_FUNCTION_ARGS);
+extern Datum snowflake_accept_clock(PG_FUNCTION_ARGS);
+extern Datum snowflake_accept_layout(PG_FUNCTION_ARGS);
+extern Datum sno_set_floor(PG_FUNCTION_ARGS);
+extern Datum sno_move_back(PG_FUNCTION_ARGS);
+
+int			operations[SESSIONS];
+static int	retries;
+
+/* Call a function with an argument of type bigint or timestamptz. */
+static int64
+call_function(PGFunction function, int64 argument)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+
+	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = Int64GetDatum(argument);
+	fcinfo->args[0].isnull = false;
+	return DatumGetInt64(function(fcinfo));
+}
+
+static void
+take_bigint(bool is_row)
+{
+	(void) oracle_begin(SF_GENERATOR_BIGINT, true);
+	oracle_bigint(sf_next_id(), is_row);
+}
+
+static void
+take_sno(void)
+{
+	SfSno		id;
+
+	(void) oracle_begin(SF_GENERATOR_SNO, true);
+	id = sf_next_sno(0);
+	oracle_sno(&id);
+}
+
+/*
+ * Rows with IDs that were not issued in the transaction
+ */
+
+/* A row of one column, whose attribute is at offset 0. */
+typedef struct Row
+{
+	HeapTupleHeaderData header;
+	char		data[64];
+} Row;
+
+static HeapTupleData
+make_row(Row *row, int64 id)
+{
+	HeapTupleData tuple = {.t_data = &row->header};
+
+	memset(row, 0, sizeof(*row));
+	row->header.t_hoff = MAXALIGN(SizeofHeapTupleHeader);
+	row->header.t_infomask2 = 1;
+	memcpy((char *) row + row->header.t_hoff, &id, sizeof(id));
+	return tuple;
+}
+
+static TupleDesc
+row_type(void)
+{
+	static char memory[sizeof(TupleDescData) + 2 * sizeof(FormData_pg_attribute)] __attribute__((aligned(8)));
+	TupleDesc	type = (TupleDesc) memory;
+
+	type->natts = 1;
+#if PG_VERSION_NUM >= 180000
+	TupleDescCompactAttr(type, 0)->attlen = 8;
+	TupleDescCompactAttr(type, 0)->attbyval = true;
+#else
+	type->attrs[0].attlen = 8;
+	type->attrs[0].attbyval = true;
+#endif
+	return type;
+}
+
+/* Call the trigger of a table with a guard; before is the ID of a row that is updated. */
+static void
+call_guard(int64 id, int64 before, bool update)
+{
+	LOCAL_FCINFO(fcinfo, 0);
+	static char *arguments[] = {"id"};
+	Row			rows[2];
+	HeapTupleData new = make_row(&rows[0], id);
+	HeapTupleData old = make_row(&rows[1], before);
+	TriggerData data = {.type = T_TriggerData};
+	Trigger		trigger = {.tgnargs = 1,.tgargs = arguments};
+	RelationData relation = {.rd_att = row_type()};
+	FmgrInfo	function = {0};
+
+	PreventCommandDuringRecovery("INSERT");
+	data.tg_event = TRIGGER_EVENT_ROW | TRIGGER_EVENT_BEFORE |
+		(update ? TRIGGER_EVENT_UPDATE : TRIGGER_EVENT_INSERT);
+	data.tg_relation = &relation;
+	data.tg_trigger = &trigger;
+	data.tg_trigtuple = update ? &old : &new;
+	data.tg_newtuple = &new;
+	InitFunctionCallInfoData(*fcinfo, &function, 0, InvalidOid, (Node *) &data, NULL);
+	(void) snowflake_feed_guard(fcinfo);
+}
+
+static void
+insert_other_id(void)
+{
+	int64		id = oracle_some_id();
+
+	oracle_begin(SF_GENERATOR_BIGINT, false)->id = id;
+	call_guard(id, chance(2) ? id - 1 : id + 1, chance(2));
+	(void) add_row(id);
+}
+
+/*
+ * Readers
+ */
+
+static void
+read_horizon(void)
+{
+	int64		horizon;
+
+	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+	oracle_reader_begins();
+	XactIsoLevel = chance(16) && !config.many_databases ? XACT_REPEATABLE_READ : XACT_READ_COMMITTED;
+	horizon = call_function(snowflake_horizon, 0);
+	oracle_horizon(horizon, view_now());
+	XactIsoLevel = XACT_READ_COMMITTED;
+}
+
+/* As many sessions, each in a database of its own. */
+static void
+read_many_horizons(void)
+{
+	Oid			database = MyDatabaseId;
+	int64		first = below(DATABASES);
+
+	for (int64 i = 0; i < DATABASES - below(80); i++)
+	{
+		MyDatabaseId = (Oid) (1 + (first + i) % DATABASES);
+		read_horizon();
+	}
+	MyDatabaseId = database;
+}
+
+/* As the coordinator of several servers, whose other servers are behind or ahead. */
+static void
+promise_horizon(void)
+{
+	int64		proposal;
+	int64		promise;
+
+	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+	oracle_promise_begins();
+	proposal = call_function(snowflake_propose_horizon, 0);
+	if (chance(4))
+		proposal = Max(0, proposal) + below(40);
+	else if (chance(3))
+		proposal = Max(1, proposal - below(40));
+	if (proposal == 0)
+		return;
+	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+	oracle_reader_begins();
+	promise = call_function(snowflake_promise_horizon, proposal);
+	oracle_promise(proposal, promise);
+}
+
+/*
+ * Administrators
+ */
+
+static void
+set_floor(SfGeneratorKind kind)
+{
+	const SfLayout *layout = &sf_shared()->generators[kind].layout;
+	TimestampTz instant = wall() + below(chance(3) ? 1500000 : 30000) - 5000;
+
+	if (chance(20))
+		instant = wall() + 20000000;
+	if (oracle_is_lost(kind))	/* past all IDs, as the documentation says */
+		instant = Max(oracle_greatest_time() + layout->tick_length, wall());
+	(void) oracle_begin(kind, false);
+	oracle_floor_begins(kind, instant);
+	PreventCommandDuringRecovery("set_floor");
+	(void) call_function(kind == SF_GENERATOR_SNO ? sno_set_floor : snowflake_set_floor, instant);
+	oracle_floor(kind, instant);
+}
+
+static void
+move_back(SfGeneratorKind kind)
+{
+	TimestampTz instant = wall() - below(chance(2) ? 2000000 : 20000);
+
+	(void) oracle_begin(kind, false);
+	PreventCommandDuringRecovery("move_back");
+	if (!oracle_move_back_begins(kind, instant))
+		return;
+	(void) call_function(kind == SF_GENERATOR_SNO ? sno_move_back : snowflake_move_back, instant);
+	oracle_moved_back(kind, instant);
+}
+
+static SfGeneratorKind
+some_kind(void)
+{
+	return config.sno && chance(2) ? SF_GENERATOR_SNO : SF_GENERATOR_BIGINT;
+}
+
+static void
+restore_lost(void)
+{
+	for (SfGeneratorKind kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+		if (oracle_is_lost(kind))
+			set_floor(kind);
+}
+
+/* postmaster.c, process_pm_reload_request, and the assign hooks of snowflake.c. */
+static void
+reload(void)
+{
+	config.machine_id = (int) below(config.machines);
+	if (config.partition != SF_MACHINE_ID_UNSET)
+		config.partition = (int) below(config.machines);
+	oracle_configured();
+	pg_atomic_write_u32(&sf_shared()->configured_machine_id, (uint32) config.machine_id);
+	pg_atomic_write_u32(&sf_shared()->configured_sno_partition, (uint32) config.partition);
+}
+
+static void
+administrate(void)
+{
+	if ((config.upgrade || quiet) && chance(2))
+		restore_lost();
+	else if (config.floor && chance(2))
+		set_floor(some_kind());
+	else if (config.move_back && chance(3))
+		move_back(some_kind());
+	else if (config.jump && chance(3))
+	{
+		(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+		(void) call_function(snowflake_accept_clock, 0);
+		oracle_clock_accepted();
+	}
+	else if (config.relayout && chance(2))
+	{
+		(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+		PreventCommandDuringRecovery("accept_layout");
+		oracle_layout_accepted();
+		(void) call_function(snowflake_accept_layout, 0);
+		oracle_layout_accepted();
+	}
+	else if (config.reload && chance(2))
+		reload();
+}
+
+/*
+ * Statements
+ */
+
+/* The worker is a new process, which has no batch. */
+static void
+take_in_parallel_worker(void)
+{
+	(void) oracle_begin(SF_GENERATOR_BIGINT, true);
+	ParallelWorkerNumber = 0;
+	if (chance(2))
+		(void) sf_next_id();
+	else
+		(void) sf_next_sno(0);
+	fail("P3: an ID was issued in a parallel worker");
+}
+
+static void
+take_bigints(void)
+{
+	int64		count = chance(4) ? below(config.bulk ? 40 : 10) : 1;
+
+	if (config.rate)
+		count = 40;
+	else if (config.bulk && chance(2))	/* a pause in a transaction */
+		sleep_until(now + below(3000000));
+	for (; count > 0; count--)
+	{
+		take_bigint(!config.rate && !chance(8));
+		if (config.guard && chance(4))
+		{
+			int64		id;
+
+			(void) sf_last_id(&id);
+			oracle_begin(SF_GENERATOR_BIGINT, false)->id = id;
+			call_guard(id, 0, false);
+		}
+	}
+}
+
+static void
+execute_statement(void)
+{
+	int64		drawn = config.rate ? 15 : below(15);
+
+	if (drawn <= 1 && config.sno)
+		for (int64 n = chance(3) ? below(12) : 1; n > 0; n--)
+			take_sno();
+	else if (drawn == 2 && config.many_databases)
+		read_many_horizons();
+	else if (drawn == 3 && config.promise)
+		promise_horizon();
+	else if (drawn <= 3 && drawn >= 2 && config.horizon)
+		read_horizon();
+	else if (drawn <= 5 && drawn >= 4 && config.guard)
+		insert_other_id();
+	else if (drawn == 6)
+		administrate();
+	else if (drawn >= 8)
+		take_bigints();
+	if (config.subtransactions && chance(2))
+		end_subtransaction();
+}
+
+static void
+execute_transaction(void)
+{
+	if (in_recovery && chance(2))	/* as the view does */
+		(void) sf_durable_read((SfDurable) (SF_DURABLE_FIRST + below(SF_DURABLE_COUNT)));
+	oracle_transaction_begins();
+	if (config.parallel && chance(4))
+		take_in_parallel_worker();
+	for (int64 n = 1 + below(3); n > 0; n--)
+		execute_statement();
+	if (chance(6))
+		ereport(ERROR, errmsg("canceled"));
+	else if (config.prepare && my_xid() != 0 && chance(3))
+		prepare_transaction_of_session();
+	else
+		commit_transaction();
+	if (config.prepare && chance(3) && !in_recovery)
+		finish_prepared();
+	if (config.think > 0 && chance(2))
+		sleep_until(now + below(config.think));
+}
+
+/* After the faults each session gets an ID. */
+static void
+execute_last_transaction(void)
+{
+	int64		began = now;
+
+	oracle_transaction_begins();
+	sf_settings_max_wait = -1;
+	restore_lost();
+	if (config.sno && chance(3))
+		take_sno();
+	else
+		take_bigint(true);
+	if (now - began > INT64CONST(120000000))
+		fail("P6: a session waited for %lld ms", (long long) (now - began) / 1000);
+	commit_transaction();
+}
+
+static void
+recover_from_error(int level)
+{
+	bool		no_lease = strstr(current->error, "lease") != NULL;
+
+	oracle_error();
+	ParallelWorkerNumber = -1;
+	XactIsoLevel = XACT_READ_COMMITTED;
+	MyDatabaseId = MyProc->databaseId;
+	abort_transaction();
+	if (level == FATAL)
+	{
+		leave_process();
+		restart_process(session_main);
+	}
+	if (quiet && no_lease && retries++ < 400)
+	{
+		operations[current->number]++;
+		sleep_until(now + 50000);
+	}
+}
+
+void
+session_main(void)
+{
+	sigjmp_buf	handler;
+	int			level = sigsetjmp(handler, 0);
+
+	PG_exception_stack = &handler;
+	if (level != 0)
+		recover_from_error(level);
+	for (;;)
+	{
+		while (operations[current->number] <= 0)
+			sleep_until(now + 1000000);
+		operations[current->number]--;
+		if (quiet)
+			execute_last_transaction();
+		else
+			execute_transaction();
+		if (chance(8))
+		{
+			leave_process();	/* a client disconnects */
+			restart_process(session_main);
+		}
+	}
+}
+
+void
+sessions_begin(void)
+{
+	retries = 0;
+	for (int i = 0; i < SESSIONS; i++)
+		operations[i] = i < config.sessions ? config.operations : 0;
+}
+
+bool
+scenario_is_over(void)
+{
+	for (int i = 0; i < config.sessions; i++)
+		if (operations[i] > 0 || !processes[i].alive || processes[i].waits_for != TIME)
+			return false;
+	return !in_recovery && !transactions_open();
+}

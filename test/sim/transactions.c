@@ -1,0 +1,334 @@
+/*
+ * transactions.c
+ *	  Transactions: their steps in PostgreSQL's order, prepared ones, and the locks of these.
+ *
+ * A transaction is a list of the IDs of its rows.  It has a transaction ID from its first row on.
+ */
+#include "world.h"
+
+#include "access/transam.h"
+#include "access/twophase.h"
+#include "storage/procarray.h"
+
+#define TRANSACTIONS	1024
+#define FIRST_XID		1000
+
+static Transaction transactions[TRANSACTIONS];
+static uint32 next_xid = FIRST_XID;
+static int64 views;				/* of transactions that have become visible */
+static OF_PROCESS Transaction *mine = NULL;
+
+ResourceOwner CurrentResourceOwner OF_PROCESS = NULL;
+ResourceOwner TopTransactionResourceOwner OF_PROCESS = NULL;
+XLogRecPtr	XactLastRecEnd OF_PROCESS = 0;
+int			XactIsoLevel OF_PROCESS = XACT_READ_COMMITTED;
+int			max_prepared_xacts = 8;
+
+static uint32
+xid_of(const Transaction *transaction)
+{
+	return FIRST_XID + (uint32) (transaction - transactions);
+}
+
+uint32
+my_xid(void)
+{
+	return mine ? xid_of(mine) : 0;
+}
+
+int64
+view_now(void)
+{
+	return views;
+}
+
+Transaction *
+next_transaction(Transaction *before)
+{
+	Transaction *next = before ? before + 1 : transactions;
+
+	return next < transactions + (next_xid - FIRST_XID) ? next : NULL;
+}
+
+/* All at the begin of a run; otherwise those that have not ended. */
+void
+forget_transactions(bool all)
+{
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		if (t->state <= IN_DOUBT)
+			t->state = GONE;
+	if (!all)
+		return;
+	next_xid = FIRST_XID;
+	views = 0;
+}
+
+bool
+transactions_open(void)
+{
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		if (t->state == OPEN)
+			return true;
+	return false;
+}
+
+/* varsup.c: a transaction ID is in the process array before it is returned. */
+static Transaction *
+assign_xid(void)
+{
+	if (mine == NULL)
+	{
+		if (next_xid >= FIRST_XID + TRANSACTIONS)
+			fail("the simulation has no transaction IDs left");
+		mine = &transactions[next_xid++ - FIRST_XID];
+		memset(mine, 0, sizeof(*mine));
+		mine->database = (int) MyDatabaseId;
+	}
+	return mine;
+}
+
+/* xact.c */
+FullTransactionId
+GetTopFullTransactionId(void)
+{
+	return FullTransactionIdFromEpochAndXid(0, xid_of(assign_xid()));
+}
+
+/* varsup.c */
+FullTransactionId
+ReadNextFullTransactionId(void)
+{
+	return FullTransactionIdFromEpochAndXid(0, next_xid);
+}
+
+/* procarray.c: an open transaction, or a prepared one. */
+bool
+TransactionIdIsInProgress(TransactionId xid)
+{
+	point();
+	return transactions[xid - FIRST_XID].state <= IN_DOUBT;
+}
+
+int64
+add_row(int64 id)
+{
+	Transaction *t = assign_xid();
+	int64		lsn = insert_record(RECORD_ROW, (int) xid_of(t), (uint64) id, false);
+
+	if (t->rows < ROWS)
+		t->ids[t->rows++] = id;
+	trace("row                          %lld, transaction %u", (long long) id, xid_of(t));
+	point();
+	return lsn;
+}
+
+/*
+ * Locks of prepared transactions
+ */
+
+/* lock.c: kept until the end of the transaction, also if it is prepared; in its state file and WAL. */
+LockAcquireResult
+LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool session, bool dont_wait)
+{
+	Transaction *t = assign_xid();
+
+	point();
+	t->lock = *tag;
+	t->locked = true;
+	return LOCKACQUIRE_OK;
+}
+
+/*
+ * lock.c: a prepared transaction has a dummy process without a process ID.  After a restart its
+ * local transaction ID is the xid, and it has no backend (MarkAsPreparingGuts in twophase.c).
+ */
+LockData *
+GetLockStatusData(void)
+{
+	LockData   *data = palloc(sizeof(LockData));
+
+	point();
+	data->locks = palloc(sizeof(LockInstanceData) * (next_xid - FIRST_XID + 1));
+	data->nelements = 0;
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+	{
+		LockInstanceData *lock = &data->locks[data->nelements];
+
+		if (t->state > IN_DOUBT || !t->locked)
+			continue;
+		data->nelements++;
+		memset(lock, 0, sizeof(*lock));
+		lock->locktag = t->lock;
+		lock->pid = t->state == IN_DOUBT ? 0 : 100;
+#if PG_VERSION_NUM >= 170000
+		lock->vxid.procNumber = t->recovered ? INVALID_PROC_NUMBER : 1;
+		lock->vxid.localTransactionId = t->recovered ? xid_of(t) : 7;
+#else
+		lock->backend = t->recovered ? InvalidBackendId : 1;
+		lock->lxid = t->recovered ? xid_of(t) : 7;
+#endif
+	}
+	return data;
+}
+
+/*
+ * Callbacks
+ */
+
+static XactCallback xact_callback;
+static ResourceReleaseCallback release_callback;
+static char owner_of_transaction,
+			owner_of_portal;
+
+/* xact.c */
+void
+RegisterXactCallback(XactCallback callback, void *argument)
+{
+	xact_callback = callback;
+}
+
+/* resowner.c */
+void
+RegisterResourceReleaseCallback(ResourceReleaseCallback callback, void *argument)
+{
+	release_callback = callback;
+}
+
+/* resowner.c: called in three phases, for portals and subtransactions too. */
+static void
+release_resources(bool commit, bool top)
+{
+	TopTransactionResourceOwner = (ResourceOwner) & owner_of_transaction;
+	CurrentResourceOwner = (ResourceOwner) (top ? &owner_of_transaction : &owner_of_portal);
+	for (int phase = RESOURCE_RELEASE_BEFORE_LOCKS; phase <= RESOURCE_RELEASE_AFTER_LOCKS; phase++)
+		release_callback((ResourceReleasePhase) phase, commit, top, NULL);
+	CurrentResourceOwner = TopTransactionResourceOwner;
+}
+
+void
+end_subtransaction(void)
+{
+	release_resources(true, false);
+}
+
+static void
+make_visible(Transaction *t)
+{
+	t->state = VISIBLE;
+	t->visible = ++views;
+	rows_are_visible(t);
+}
+
+/* xact.c, CommitTransaction: WAL, process array, callbacks, resource owners. */
+void
+commit_transaction(void)
+{
+	Transaction *t = mine;
+
+	xact_callback(XACT_EVENT_PRE_COMMIT, NULL);
+	trace("commit                       transaction %u", my_xid());
+	if (t != NULL)
+	{
+		t->commit = insert_record(RECORD_COMMIT, (int) my_xid(), 0, false);
+		if (!config.async)
+			XLogFlush((XLogRecPtr) t->commit);
+		point();
+		make_visible(t);
+		mine = NULL;
+	}
+	point();
+	xact_callback(XACT_EVENT_COMMIT, NULL);
+	point();
+	release_resources(true, true);
+}
+
+/* xact.c, AbortTransaction: when the error is reported. */
+void
+abort_transaction(void)
+{
+	trace("abort                        transaction %u", my_xid());
+	release_lwlocks();
+	if (mine != NULL)
+	{
+		insert_record(RECORD_ABORT, (int) my_xid(), 0, false);
+		point();
+		mine->state = GONE;
+		mine = NULL;
+	}
+	xact_callback(XACT_EVENT_ABORT, NULL);
+	release_resources(false, true);
+}
+
+/* xact.c, PrepareTransaction, and twophase.c, EndPrepare. */
+void
+prepare_transaction_of_session(void)
+{
+	Transaction *t;
+
+	xact_callback(XACT_EVENT_PRE_PREPARE, NULL);
+	t = assign_xid();
+	trace("prepare                      transaction %u", my_xid());
+	point();
+	if (chance(16))
+		ereport(ERROR, errmsg("canceled"));
+	t->prepare = insert_record(RECORD_PREPARED, (int) my_xid(), 0, false);
+	XLogFlush((XLogRecPtr) t->prepare);
+	t->state = IN_DOUBT;
+	point();
+	mine = NULL;
+	xact_callback(XACT_EVENT_PREPARE, NULL);
+	release_resources(true, true);
+}
+
+/* twophase.c, FinishPreparedTransaction, in any session. */
+static void
+finish(Transaction *t)
+{
+	bool		commit = !chance(4);
+
+	trace("finish prepared              transaction %u", xid_of(t));
+	*(commit ? &t->commit : &t->end) =
+		insert_record(commit ? RECORD_COMMIT : RECORD_ABORT, (int) xid_of(t), 0, false);
+	XLogFlush((XLogRecPtr) inserted);
+	point();
+	if (commit)
+		make_visible(t);
+	else
+		t->state = GONE;
+}
+
+void
+finish_prepared(void)
+{
+	int64		skip = chance(2) ? 0 : below(4);
+
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		if (t->state == IN_DOUBT && t->commit == 0 && t->end == 0 && skip-- == 0)
+		{
+			finish(t);
+			return;
+		}
+}
+
+/* The server continues with WAL up to an LSN; prepared transactions are kept. */
+void
+recover_transactions(int64 lsn)
+{
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+	{
+		bool		committed = t->commit != 0 && t->commit <= lsn;
+
+		if (t->state == GONE || (t->state == VISIBLE && committed))
+			continue;
+		if (committed)
+			make_visible(t);
+		else if (t->prepare != 0 && t->prepare <= lsn && (t->end == 0 || t->end > lsn))
+		{
+			t->state = IN_DOUBT;
+			t->recovered = true;
+			t->commit = t->end = 0;
+		}
+		else
+			t->state = GONE;
+	}
+}
