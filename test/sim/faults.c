@@ -7,9 +7,10 @@
 int			most_operations,
 			most_sessions;
 
-#define FAULTS	12
+#define MOST_FAULTS	12
 
-static int64 fault_steps[FAULTS];
+static int64 fault_steps[MOST_FAULTS];
+static bool started;
 static int	fault_count,
 			faults_done;
 
@@ -17,7 +18,7 @@ static int	fault_count,
  * Starts
  */
 
-void
+static void
 start_server(bool new_postmaster)
 {
 	if (new_postmaster)
@@ -43,7 +44,7 @@ start_server(bool new_postmaster)
 }
 
 /* What CREATE EXTENSION writes (admin.c, snowflake_create_state). */
-void
+static void
 create_extension(void)
 {
 	SfPackedLayout packed = sf_layout_pack(&config.layouts[config.layout]);
@@ -141,8 +142,17 @@ set_clock(int64 by)
 void
 fault(void)
 {
-	int64		kind = below(10);
+	int64		kind;
 
+	if (!started)
+	{
+		started = true;
+		next_fault = fault_count ? fault_steps[0] : PG_INT64_MAX;
+		create_extension();
+		start_server(true);
+		return;
+	}
+	kind = below(10);
 	if (next_fault == -1)
 		kind = 0;
 	else
@@ -159,7 +169,7 @@ fault(void)
 	else if (kind <= 4 && config.clock_back)
 		set_clock(-below(chance(2) ? 20000 : 1500000));
 	else if (kind <= 5 && config.jump)
-		set_clock(below(chance(2) ? 1000000 : chance(8) ? INT64CONST(31536000000000) : 10000000));
+		set_clock(below(chance(2) ? 1000000 : chance(4) ? INT64CONST(31536000000000) : 20000000));
 	else if (kind <= 7 && config.interrupt)
 	{
 		Process    *process = &processes[below(config.sessions)];
@@ -195,8 +205,9 @@ draw_layout(int number, int machine_bits)
 
 	if (config.rate)
 	{
-		tick = 1 + (int) below(2);
-		sequence = 1 + (int) below(2);
+		sequence = chance(3) ? 8 : 1 + (int) below(2);
+		tick = sequence == 8 ? 2 : 1 + (int) below(2);	/* the processor is fast
+														 * enough */
 		edge = false;
 	}
 	snprintf(text, sizeof(text), chance(4) ?
@@ -206,6 +217,16 @@ draw_layout(int number, int machine_bits)
 			 ticks[tick], edge ? Max(14 - 4 * tick, 2) : 44 - 4 * tick, machine_bits, sequence);
 	if (!sf_layout_parse(text, &config.layouts[number], &error))
 		abort();
+}
+
+/* Before its epoch a layout has few IDs, and the horizon is among them. */
+static void
+draw_more_for_edge(void)
+{
+	if (config.layouts[0].epoch <= START || config.rate || chance(2))
+		return;
+	config.guard = config.horizon = config.crash = config.reload = true;
+	config.promise = chance(2);
 }
 
 static void
@@ -246,45 +267,18 @@ draw_settings(void)
 static void
 draw_features(void)
 {
-#define MAYBE(feature, n)	config.feature = chance(n)
-	MAYBE(sno, 2);
-	MAYBE(leased, 3);
-	MAYBE(prepare, 3);
-	MAYBE(guard, 2);
-	MAYBE(horizon, 2);
-	MAYBE(floor, 3);
-	MAYBE(move_back, 4);
-	MAYBE(promise, 4);
-	MAYBE(bulk, 4);
-	MAYBE(subtransactions, 2);
-	MAYBE(parallel, 16);
-	MAYBE(many_databases, 1000);
-}
+	int			faults;
 
-static void
-draw_faults(void)
-{
-	MAYBE(crash, 2);
-	MAYBE(promote, 4);
-	MAYBE(upgrade, 8);
-	MAYBE(relayout, 16);
-	MAYBE(clock_back, 2);
-	MAYBE(jump, 5);
-	MAYBE(interrupt, 4);
-	MAYBE(reload, 6);
-	MAYBE(async, 4);
-	MAYBE(stall, 3);
-	MAYBE(fail_flush, 5);
-	MAYBE(slow_disk, 5);
-	MAYBE(checkpoint, 4);
-	config.fail_flush &= config.crash;
-	config.faults = (int) below(5);
-	fault_count = config.faults ? config.faults + (int) below(4) : 0;
+#define DRAW(name, n)	config.name = chance(n);
+	FEATURES(DRAW)
+		FAULTS(DRAW)
+		config.fail_flush &= config.crash;
+	faults = (int) below(5);
+	fault_count = faults ? faults + (int) below(4) : 0;
 	for (int i = 0; i < fault_count; i++)
 		fault_steps[i] = below(config.sessions * config.operations * 60);
 	qsort(fault_steps, (size_t) fault_count, sizeof(int64), compare);
 	faults_done = 0;
-	next_fault = fault_count ? fault_steps[0] : PG_INT64_MAX;
 }
 
 static void
@@ -297,20 +291,15 @@ draw_rate(void)
 	config.databases = 1;
 	config.switch_rate = 100;
 	fault_count = 0;
-	next_fault = PG_INT64_MAX;
 }
 
-void
-draw_config(uint64 seed)
+static void
+draw_config(void)
 {
 	static const int rates[] = {0, 0, 30, 100, 300, 700};
-	int			machine_bits;
+	int			machine_bits = 1 + (int) below(3);
 
-	random_state = (seed + 1) * UINT64CONST(0x9E3779B97F4A7C15);
-	for (int i = 0; i < 4; i++)
-		(void) rnd();
 	memset(&config, 0, sizeof(config));
-	machine_bits = 1 + (int) below(3);
 	config.machines = 1 << machine_bits;
 	if (chance(50))
 		draw_rate();
@@ -323,7 +312,6 @@ draw_config(uint64 seed)
 		if (most_operations)
 			config.operations = Min(config.operations, most_operations);
 		draw_features();
-		draw_faults();
 		config.databases = chance(3) ? 2 : 1;
 		config.switch_rate = rates[below(6)];
 		config.step = chance(3) ? 1 : chance(2) ? 20 : 200;
@@ -331,5 +319,25 @@ draw_config(uint64 seed)
 	}
 	draw_layout(0, machine_bits);
 	draw_layout(1, machine_bits);
+	draw_more_for_edge();
 	draw_settings();
+}
+
+/* The first fault is the start of the server. */
+void
+begin_run(uint64 seed)
+{
+	random_state = (seed + 1) * UINT64CONST(0x9E3779B97F4A7C15);
+	for (int i = 0; i < 4; i++)
+		(void) rnd();
+	draw_config();
+	end_processes();
+	quiet = started = false;
+	steps = next_fault = 0;
+	now = 1000000 + below(1000000);
+	wall_offset = START - now;
+	forget_transactions(true);
+	oracle_run_begins();
+	registry_begins();
+	sessions_begin();
 }

@@ -13,23 +13,10 @@ execute_run(uint64 seed)
 {
 	const char *problem;
 
-	quiet = false;
-	steps = 0;
-	draw_config(seed);
-	now = 1000000 + below(1000000);
-	wall_offset = START - now;
-	forget_transactions(true);
-	oracle_run_begins();
-	registry_begins();
-	sessions_begin();
-	create_extension();
-	start_server(true);
-	trace("seed %llu", (unsigned long long) seed);
+	begin_run(seed);
 	problem = run_processes(config.rate ? 30000 : 6000);
 	if (problem)
 		return problem;
-	if (config.rate)
-		oracle_end_of_rate();
 	trace("the last phase, without faults");
 	quiet = true;
 	next_fault = PG_INT64_MAX;

@@ -19,6 +19,7 @@ const char *const known_names[KNOWN_COUNT] = {
 	[WAIT_AFTER_CHANGE] = "wait_after_change",
 	[SNO_AFTER_FLOOR] = "sno_after_floor",
 	[CAUSE_OF_MOVE_BACK] = "cause_of_move_back",
+	[ORDER_AFTER_STEP_BACK] = "order_after_step_back",
 };
 bool		left_out[KNOWN_COUNT];
 
@@ -33,6 +34,7 @@ typedef struct Issued
 	int64		lsn;			/* of its row; 0: it is in none */
 	int64		returned;		/* by the boot clock */
 	int64		duration;
+	int			steps_back;		/* of the clock, before */
 } Issued;
 
 #define IDS		8192
@@ -208,6 +210,8 @@ is_of_kind(const Issued *id, int64 kind)
  * Times up to this one were issued, or can be.  A jump of the clock is accepted if it lands at most
  * max_clock_step after the generator, and, as documented, if the clock was more than that behind.
  */
+#define TWO_TICKS	2000000		/* that the cursor can be further */
+
 void
 oracle_time(TimestampTz time)
 {
@@ -217,7 +221,7 @@ oracle_time(TimestampTz time)
 
 	greatest_time = Max(greatest_time, time);
 	if (greatest_time + step >= wall() ||
-		(behind_is_enough && greatest_time - (now + difference) > step))
+		(behind_is_enough && greatest_time + TWO_TICKS - (now + difference) > step))
 		accepted = Max(accepted, wall_offset);
 }
 
@@ -249,6 +253,8 @@ check_order(const Issued *id, int64 tick)
 		const Issued *other = &issued[i];
 		int64		between = id->returned - id->duration - other->returned;
 
+		if (left_out[ORDER_AFTER_STEP_BACK] && other->steps_back != steps_back)
+			continue;
 		if (other->kind == SF_GENERATOR_BIGINT && other->run == run && other->key > id->key &&
 			between > least + other->duration)
 			fail("P3: ID %lld is lower than %lld, which was issued %lld us before",
@@ -274,7 +280,7 @@ count_rate(void)
 
 /* Sessions that never pause use nine of ten sequence numbers. */
 void
-oracle_end_of_rate(void)
+oracle_phase_ends(void)
 {
 	const SfGenerator *generator = generator_of(SF_GENERATOR_BIGINT);
 	int64		ticks = (rate_ended - rate_began) / generator->layout.tick_length;
@@ -342,7 +348,7 @@ check_id(int machine, uint64 position, TimestampTz time, uint64 key, bool second
 	const SfGenerator *generator = generator_of(kind);
 	int64		tick = generator->layout.tick_length;
 	uint32		sequence = sf_position_sequence(&generator->layout, position);
-	Issued		id = {key, kind, machine, run, time, 0, now, now - call.began};
+	Issued		id = {key, kind, machine, run, time, 0, now, now - call.began, steps_back};
 
 	ids_issued++;
 	trace("ID                           %s %lld, machine ID %d, sequence %u", name_of(kind),
@@ -450,7 +456,7 @@ refusal_is_right(void)
 
 	bound = Max(bound, (int64) in_memory[NUMBER(PROMISE)]);
 	if (!promise_at_start)
-		bound = Max(bound, sf_layout_boundary(sf_layout_in_force(), began));
+		bound = Max(bound, sf_layout_boundary(sf_layout_in_force(), began) + 1);
 	if (config.many_databases || (promised > 0 && left_out[FIRST_PROMISE]))
 		bound = Max(bound, greatest_returned);
 	if (left_out[HORIZON_BEFORE_EPOCH] && sf_layout_in_force()->epoch > START)
@@ -620,7 +626,8 @@ oracle_promise(int64 proposal, int64 promise)
 	if (promise == 0)
 		return;
 	promised = Max(promised, promise);
-	proposed = Max(proposed, proposal);
+	/* Without a lease the generator is not raised to the proposal. */
+	proposed = Max(proposed, config.leased ? promise : proposal);
 	if (!(config.layouts[config.layout].epoch > START && left_out[PROMISE_BEFORE_EPOCH]))
 		returned[0] = Max(returned[0], promise);
 }
@@ -640,7 +647,10 @@ void
 oracle_floor_begins(SfGeneratorKind kind, TimestampTz instant)
 {
 	if (kind == SF_GENERATOR_BIGINT && call.lost)
+	{
+		promise_at_start = false;	/* it is forgotten with the layout */
 		oracle_layout_accepted();
+	}
 	changes[kind]++;
 	oracle_time(instant + generator_of(kind)->layout.tick_length);
 }
@@ -690,6 +700,7 @@ oracle_layout_accepted(void)
 	if (layout_is_recorded() || !config.relayout)
 		return;
 	run++;
+	promise_at_start = false;
 	forget_ids(is_of_kind, SF_GENERATOR_BIGINT);
 	forget_horizons();
 }
@@ -813,19 +824,17 @@ oracle_promoted(int64 lsn)
 	move_done[0] = move_done[1] = false;
 }
 
-/* Of a durable number, or of the promise. */
+/* A loss of the reservation can be a loss of the horizon, which it is above. */
 void
 oracle_number_lost(int number)
 {
 	SfGeneratorKind kind = number == NUMBER(TICK) || number == NUMBER(TOCK) ?
 	SF_GENERATOR_SNO : SF_GENERATOR_BIGINT;
 
-	if (number == NUMBER(PROMISE))
-	{
+	if (kind == SF_GENERATOR_BIGINT)
 		forget_horizons();
-		return;
-	}
-	floors[kind] = PG_INT64_MIN;
+	if (number != NUMBER(PROMISE))
+		floors[kind] = PG_INT64_MIN;
 }
 
 TimestampTz

@@ -33,9 +33,11 @@ typedef enum Known
 	SNO_AFTER_FLOOR,			/* the snos of a session decrease */
 	CAUSE_OF_MOVE_BACK,			/* weak memory: the error after a move back is
 								 * that of a missing lease */
+	ORDER_AFTER_STEP_BACK,		/* a session uses a batch of an earlier tick
+								 * again when the clock has stepped back to it */
 } Known;
 
-#define KNOWN_COUNT	(CAUSE_OF_MOVE_BACK + 1)
+#define KNOWN_COUNT	(ORDER_AFTER_STEP_BACK + 1)
 
 extern const char *const known_names[KNOWN_COUNT];
 extern bool left_out[KNOWN_COUNT];
@@ -97,7 +99,7 @@ extern void oracle_clock_set(int64 by);
 extern void oracle_lwlock_wait(const Process *holder);
 extern void oracle_lost_wake_up(int process, int lock);
 extern void oracle_released(int machine, TimestampTz from);
-extern void oracle_end_of_rate(void);
+extern void oracle_phase_ends(void);
 
 /* For scenarios: a time that IDs have reached; IDs and horizons that might be refused. */
 extern TimestampTz oracle_greatest_time(void);
@@ -122,10 +124,7 @@ extern void sessions_begin(void);
 extern void session_main(void);
 
 /* Runs (faults.c) */
-extern void draw_config(uint64 seed);
-extern void plan_faults(void);
-extern void start_server(bool new_postmaster);
-extern void create_extension(void);
+extern void begin_run(uint64 seed);
 extern int	most_operations,
 			most_sessions;		/* 0: as drawn */
 

@@ -65,6 +65,10 @@ message_buffer(void)
 	return current ? current->error : postmaster_message;
 }
 
+#define RETURNS(type, value, name, ...) \
+	type name(__VA_ARGS__) { return value; } \
+	extern int	sim_unused
+
 bool
 errstart(int level, const char *domain)
 {
@@ -72,11 +76,7 @@ errstart(int level, const char *domain)
 	return true;
 }
 
-bool
-errstart_cold(int level, const char *domain)
-{
-	return errstart(level, domain);
-}
+RETURNS(bool, errstart(level, domain), errstart_cold, int level, const char *domain);
 
 int
 errmsg(const char *format,...)
@@ -96,35 +96,11 @@ errmsg_internal(const char *format,...)
 	return 0;
 }
 
-int
-errdetail(const char *format,...)
-{
-	return 0;
-}
-
-int
-errhint(const char *format,...)
-{
-	return 0;
-}
-
-int
-errcode(int code)
-{
-	return 0;
-}
-
-int
-errhidestmt(bool hide)
-{
-	return 0;
-}
-
-int
-errhidecontext(bool hide)
-{
-	return 0;
-}
+RETURNS(int, 0, errdetail, const char *format,...);
+RETURNS(int, 0, errhint, const char *format,...);
+RETURNS(int, 0, errcode, int code);
+RETURNS(int, 0, errhidestmt, bool hide);
+RETURNS(int, 0, errhidecontext, bool hide);
 
 /* An error ends the statement; the main function of the process continues. */
 void
@@ -168,23 +144,9 @@ palloc(Size size)
 	return ring + ring_used - size;
 }
 
-void *
-palloc0(Size size)
-{
-	return memset(palloc(size), 0, size);
-}
-
-char *
-pstrdup(const char *text)
-{
-	return strcpy(palloc(strlen(text) + 1), text);
-}
-
-void *
-MemoryContextAlloc(MemoryContext context, Size size)
-{
-	return palloc(size);
-}
+RETURNS(void *, memset(palloc(size), 0, size), palloc0, Size size);
+RETURNS(char *, strcpy(palloc(strlen(text) + 1), text), pstrdup, const char *text);
+RETURNS(void *, palloc(size), MemoryContextAlloc, MemoryContext context, Size size);
 
 void
 pfree(void *p)
@@ -195,12 +157,8 @@ pfree(void *p)
  * Small functions
  */
 
-/* common/pg_prng.c */
-uint64
-pg_prng_uint64_range(pg_prng_state * state, uint64 low, uint64 high)
-{
-	return low + rnd() % (high - low + 1);
-}
+RETURNS(uint64, low + rnd() % (high - low + 1), pg_prng_uint64_range, pg_prng_state * state, uint64 low,
+		uint64 high);
 
 /* port/pg_strong_random.c */
 bool
@@ -247,81 +205,36 @@ pg_snprintf(char *to, size_t size, const char *format,...)
 	return length;
 }
 
-int
-pg_vsnprintf(char *to, size_t size, const char *format, va_list arguments)
-{
-	return vsnprintf(to, size, format, arguments);
-}
+RETURNS(int, vsnprintf(to, size, format, arguments), pg_vsnprintf, char *to, size_t size,
+		const char *format, va_list arguments);
+RETURNS(const char *, "", timestamptz_to_str, TimestampTz t);
+RETURNS(Oid, 10, GetUserId, void);
+RETURNS(bool, true, has_privs_of_role, Oid member, Oid role);
+RETURNS(bool, false, path_is_prefix_of_path, const char *path, const char *other);
 
-const char *
-timestamptz_to_str(TimestampTz t)
-{
-	return "";
-}
-
-Oid
-GetUserId(void)
-{
-	return 10;
-}
-
-bool
-has_privs_of_role(Oid member, Oid role)
-{
-	return true;
-}
-
-bool
-path_is_prefix_of_path(const char *path, const char *other)
-{
-	return false;
-}
-
-/* guc.c: the settings are those of the command line here, and of no file. */
+/* guc.c: no file has set a setting. */
 #if PG_VERSION_NUM >= 160000
-struct config_generic *
-find_option(const char *name, bool create, bool skip_errors, int elevel)
-{
-	return NULL;
-}
-
-void *
-guc_malloc(int elevel, size_t size)
-{
-	return malloc(size);
-}
+RETURNS(struct config_generic *, NULL, find_option, const char *name, bool create, bool skip, int level);
+RETURNS(void *, malloc(size), guc_malloc, int level, size_t size);
 #else
-struct config_generic **
-get_guc_variables(void)
-{
-	return NULL;
-}
-
-int
-GetNumConfigOptions(void)
-{
-	return 0;
-}
+RETURNS(struct config_generic **, NULL, get_guc_variables, void);
+RETURNS(int, 0, GetNumConfigOptions, void);
 #endif
 
 #if PG_VERSION_NUM >= 170000
 /* wait_event.c */
-uint32
-WaitEventExtensionNew(const char *name)
-{
-	return 0;
-}
+RETURNS(uint32, 0, WaitEventExtensionNew, const char *name);
 #endif
 
 /*
  * Rows of one column of type bigint, for the guard, and the result of snowflake_horizon().
  */
 
-TupleDesc
-sf_row_type(FunctionCallInfo fcinfo)
-{
-	return NULL;
-}
+RETURNS(TupleDesc, NULL, sf_row_type, FunctionCallInfo fcinfo);
+RETURNS(Datum, (Datum) row, HeapTupleHeaderGetDatum, HeapTupleHeader row);
+RETURNS(int, 1, SPI_fnumber, TupleDesc type, const char *name);
+RETURNS(Oid, 20, SPI_gettypeid, TupleDesc type, int number);
+RETURNS(Oid, type, getBaseType, Oid type);
 
 HeapTuple
 heap_form_tuple(TupleDesc type, Datum *values, bool *nulls)
@@ -332,50 +245,12 @@ heap_form_tuple(TupleDesc type, Datum *values, bool *nulls)
 	return &tuple;
 }
 
-Datum
-HeapTupleHeaderGetDatum(HeapTupleHeader row)
-{
-	return (Datum) row;
-}
-
-int
-SPI_fnumber(TupleDesc type, const char *name)
-{
-	return 1;
-}
-
-Oid
-SPI_gettypeid(TupleDesc type, int number)
-{
-	return 20;
-}
-
-Oid
-getBaseType(Oid type)
-{
-	return type;
-}
-
 void
 heap_datum_check(HeapTupleHeader row, TupleDesc type)
 {
 }
 
 /* They are not called for such a row. */
-Datum
-nocachegetattr(HeapTuple row, int number, TupleDesc type)
-{
-	abort();
-}
-
-Datum
-getmissingattr(TupleDesc type, int number, bool *null)
-{
-	abort();
-}
-
-Datum
-heap_getsysattr(HeapTuple row, int number, TupleDesc type, bool *null)
-{
-	abort();
-}
+RETURNS(Datum, 0, nocachegetattr, HeapTuple row, int number, TupleDesc type);
+RETURNS(Datum, 0, getmissingattr, TupleDesc type, int number, bool *null);
+RETURNS(Datum, 0, heap_getsysattr, HeapTuple row, int number, TupleDesc type, bool *null);

@@ -311,15 +311,18 @@ run_processes(int64 longest)
 		current = NULL;
 		if (steps >= next_fault)
 			fault();
-		if (scenario_is_over())
+		if (scenario_is_over() || steps >= end_step)
+		{
+			if (quiet && steps >= end_step)
+				fail("P6: sessions make no progress");
+			oracle_phase_ends();
 			return NULL;
-		if (steps >= end_step)
-			return quiet ? "P6: sessions make no progress" : NULL;
+		}
 		count = find_ready(ready, &wake);
 		if (count > 0)
 			resume(choose(ready, count));
 		if (wake == PG_INT64_MAX)
-			return "P6: all processes wait for each other";
+			fail("P6: all processes wait for each other");
 		check_sleepers();
 		now = wake;
 	}

@@ -108,6 +108,7 @@ call_guard(int64 id, int64 before, bool update)
 	RelationData relation = {.rd_att = row_type()};
 	FmgrInfo	function = {0};
 
+	trace("guard                        %lld%s", (long long) id, update ? ", of an UPDATE" : "");
 	PreventCommandDuringRecovery("INSERT");
 	data.tg_event = TRIGGER_EVENT_ROW | TRIGGER_EVENT_BEFORE |
 		(update ? TRIGGER_EVENT_UPDATE : TRIGGER_EVENT_INSERT);
@@ -193,7 +194,7 @@ set_floor(SfGeneratorKind kind)
 	const SfLayout *layout = &sf_shared()->generators[kind].layout;
 	TimestampTz instant = wall() + below(chance(3) ? 1500000 : 30000) - 5000;
 
-	if (chance(20))
+	if (chance(8))
 		instant = wall() + 20000000;
 	if (oracle_is_lost(kind))	/* past all IDs, as the documentation says */
 		instant = Max(oracle_greatest_time() + layout->tick_length, wall());

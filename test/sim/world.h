@@ -47,6 +47,15 @@
 /* Variables that each process has a copy of. */
 #define OF_PROCESS	__attribute__((section("sfdata")))
 
+/* What sessions do, and what happens to them, in one of n runs. */
+#define FEATURES(F) \
+	F(sno, 2) F(leased, 3) F(prepare, 3) F(guard, 2) F(horizon, 2) F(floor, 3) F(move_back, 4) \
+	F(promise, 4) F(bulk, 4) F(subtransactions, 2) F(parallel, 16) F(many_databases, 1000)
+#define FAULTS(F) \
+	F(crash, 2) F(promote, 4) F(upgrade, 8) F(relayout, 16) F(clock_back, 2) F(jump, 5) \
+	F(interrupt, 4) F(reload, 6) F(async, 4) F(stall, 3) F(fail_flush, 5) F(slow_disk, 5) \
+	F(checkpoint, 4)
+
 /*
  * What is drawn for a run (faults.c).  Few features at once find errors that all of them together
  * would hide.
@@ -70,36 +79,12 @@ typedef struct Config
 	int			operations;		/* of each session */
 	int			databases;
 
-	/* The features. */
-	bool		sno,
-				leased,
-				prepare,
-				guard,
-				horizon,
-				floor,
-				move_back,
-				promise,
-				bulk,
-				subtransactions,
-				parallel,
-				many_databases,
-				rate;
-
-	/* The faults. */
-	bool		crash,
-				promote,
-				upgrade,
-				relayout,
-				clock_back,
-				jump,
-				interrupt,
-				reload,
-				async,
-				stall,
-				fail_flush,
-				slow_disk,
-				checkpoint;
-	int			faults;
+	/* Features and faults. */
+#define FIELD(name, n)	bool name;
+				FEATURES(FIELD)
+				FAULTS(FIELD)
+#undef FIELD
+	bool		rate;
 
 	int			switch_rate;	/* of 1024 points; 0: priorities */
 	int			step;			/* us at most that a point takes */
