@@ -273,6 +273,7 @@ draw_features(void)
 	FEATURES(DRAW)
 		FAULTS(DRAW)
 		config.fail_flush &= config.crash;
+	config.guard |= config.many_databases;
 	faults = (int) below(5);
 	fault_count = faults ? faults + (int) below(4) : 0;
 	for (int i = 0; i < fault_count; i++)

@@ -14,7 +14,7 @@ execute_run(uint64 seed)
 	const char *problem;
 
 	begin_run(seed);
-	problem = run_processes(config.rate ? 30000 : 6000);
+	problem = run_processes(config.rate || config.many_databases ? 40000 : 6000);
 	if (problem)
 		return problem;
 	trace("the last phase, without faults");

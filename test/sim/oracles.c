@@ -210,18 +210,19 @@ is_of_kind(const Issued *id, int64 kind)
  * Times up to this one were issued, or can be.  A jump of the clock is accepted if it lands at most
  * max_clock_step after the generator, and, as documented, if the clock was more than that behind.
  */
-#define TWO_TICKS	2000000		/* that the cursor can be further */
+#define SHORT_STEP	3000000		/* leases, ticks and max_ahead move a
+								 * generator as far */
 
 void
 oracle_time(TimestampTz time)
 {
 	int64		step = microseconds(config.max_clock_step);
 	int64		difference = (int64) ((SfShared *) shmem)->clock_difference.value;
-	bool		behind_is_enough = left_out[step <= 3000000 ? ANY_JUMP_AFTER_CRASH : ANY_JUMP];
+	bool		behind_is_enough = left_out[step <= SHORT_STEP ? ANY_JUMP_AFTER_CRASH : ANY_JUMP];
 
 	greatest_time = Max(greatest_time, time);
 	if (greatest_time + step >= wall() ||
-		(behind_is_enough && greatest_time + TWO_TICKS - (now + difference) > step))
+		(behind_is_enough && (step <= SHORT_STEP || greatest_time - (now + difference) > step)))
 		accepted = Max(accepted, wall_offset);
 }
 
@@ -479,7 +480,7 @@ jump_is_right(void)
 static bool
 is_right(void)
 {
-	if (has("canceled") || has("terminated"))
+	if (has("canceled") || has("terminated") || has("maximum number of prepared"))
 		return true;
 	if (has("during recovery"))
 		return call.in_recovery;

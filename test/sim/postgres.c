@@ -237,7 +237,11 @@ RETURNS(Oid, 20, SPI_gettypeid, TupleDesc type, int number);
 RETURNS(Oid, type, getBaseType, Oid type);
 
 HeapTuple
+#if PG_VERSION_NUM >= 170000
+heap_form_tuple(TupleDesc type, const Datum *values, const bool *nulls)
+#else
 heap_form_tuple(TupleDesc type, Datum *values, bool *nulls)
+#endif
 {
 	static HeapTupleData tuple;
 
@@ -249,6 +253,13 @@ void
 heap_datum_check(HeapTupleHeader row, TupleDesc type)
 {
 }
+
+#if PG_VERSION_NUM >= 180000
+void
+verify_compact_attribute(TupleDesc type, int number)
+{
+}
+#endif
 
 /* They are not called for such a row. */
 RETURNS(Datum, 0, nocachegetattr, HeapTuple row, int number, TupleDesc type);

@@ -154,7 +154,7 @@ read_many_horizons(void)
 	Oid			database = MyDatabaseId;
 	int64		first = below(DATABASES);
 
-	for (int64 i = 0; i < DATABASES - below(80); i++)
+	for (int64 i = 0; i < DATABASES - below(40); i++)
 	{
 		MyDatabaseId = (Oid) (1 + (first + i) % DATABASES);
 		read_horizon();
@@ -194,8 +194,8 @@ set_floor(SfGeneratorKind kind)
 	const SfLayout *layout = &sf_shared()->generators[kind].layout;
 	TimestampTz instant = wall() + below(chance(3) ? 1500000 : 30000) - 5000;
 
-	if (chance(8))
-		instant = wall() + 20000000;
+	if (chance(4))
+		instant = wall() + (chance(4) ? 20000000 : 4000000);
 	if (oracle_is_lost(kind))	/* past all IDs, as the documentation says */
 		instant = Max(oracle_greatest_time() + layout->tick_length, wall());
 	(void) oracle_begin(kind, false);
@@ -327,7 +327,7 @@ execute_statement(void)
 		read_horizon();
 	else if (drawn <= 5 && drawn >= 4 && config.guard)
 		insert_other_id();
-	else if (drawn == 6)
+	else if (drawn == 6 || drawn == 7)
 		administrate();
 	else if (drawn >= 8)
 		take_bigints();

@@ -259,6 +259,16 @@ abort_transaction(void)
 	release_resources(false, true);
 }
 
+static int
+count_prepared(void)
+{
+	int			count = 0;
+
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		count += t->state == IN_DOUBT || (t->state == OPEN && t->preparing);
+	return count;
+}
+
 /* xact.c, PrepareTransaction, and twophase.c, EndPrepare. */
 void
 prepare_transaction_of_session(void)
@@ -268,7 +278,10 @@ prepare_transaction_of_session(void)
 	xact_callback(XACT_EVENT_PRE_PREPARE, NULL);
 	t = assign_xid();
 	trace("prepare                      transaction %u", my_xid());
+	t->preparing = true;
 	point();
+	if (count_prepared() > max_prepared_xacts)
+		ereport(ERROR, errmsg("maximum number of prepared transactions reached"));
 	if (chance(16))
 		ereport(ERROR, errmsg("canceled"));
 	t->prepare = insert_record(RECORD_PREPARED, (int) my_xid(), 0, false);

@@ -50,7 +50,7 @@
 /* What sessions do, and what happens to them, in one of n runs. */
 #define FEATURES(F) \
 	F(sno, 2) F(leased, 3) F(prepare, 3) F(guard, 2) F(horizon, 2) F(floor, 3) F(move_back, 4) \
-	F(promise, 4) F(bulk, 4) F(subtransactions, 2) F(parallel, 16) F(many_databases, 1000)
+	F(promise, 4) F(bulk, 4) F(subtransactions, 2) F(parallel, 16) F(many_databases, 300)
 #define FAULTS(F) \
 	F(crash, 2) F(promote, 4) F(upgrade, 8) F(relayout, 16) F(clock_back, 2) F(jump, 5) \
 	F(interrupt, 4) F(reload, 6) F(async, 4) F(stall, 3) F(fail_flush, 5) F(slow_disk, 5) \
@@ -311,6 +311,7 @@ typedef struct Transaction
 				prepare,
 				end;			/* LSNs; end: of a ROLLBACK PREPARED */
 	int64		visible;		/* see view_now */
+	bool		preparing;
 	bool		recovered;
 	bool		locked;
 	LOCKTAG		lock;
