@@ -219,14 +219,24 @@ draw_layout(int number, int machine_bits)
 		abort();
 }
 
-/* Before its epoch a layout has few IDs, and the horizon is among them. */
+/* Features of which some failures need several. */
 static void
-draw_more_for_edge(void)
+draw_more(void)
 {
-	if (config.layouts[0].epoch <= START || config.rate || chance(2))
+	if (config.rate)
 		return;
-	config.guard = config.horizon = config.crash = config.reload = true;
-	config.promise = chance(2);
+	if (config.layouts[0].epoch > START && chance(2))	/* the horizon is among
+														 * the few IDs before
+														 * the epoch */
+	{
+		config.guard = config.horizon = config.crash = config.reload = true;
+		config.promise = chance(2);
+	}
+	if (config.relayout || (config.move_back && chance(3)))
+	{
+		config.promise = config.horizon = config.crash = true;
+		config.clock_back |= config.move_back;
+	}
 }
 
 static void
@@ -261,6 +271,7 @@ draw_settings(void)
 	{
 		config.max_wait = -1;
 		config.jitter = 0;
+		config.spin &= config.max_ahead > 1;
 	}
 }
 
@@ -286,6 +297,7 @@ static void
 draw_rate(void)
 {
 	config.rate = true;
+	config.spin = chance(3);
 	config.sessions = 3;
 	config.operations = 200;
 	config.step = 1;
@@ -320,7 +332,7 @@ draw_config(void)
 	}
 	draw_layout(0, machine_bits);
 	draw_layout(1, machine_bits);
-	draw_more_for_edge();
+	draw_more();
 	draw_settings();
 }
 

@@ -80,6 +80,7 @@ static OF_PROCESS int last_steps_back = 0;
 static OF_PROCESS int last_changes = 0;
 static OF_PROCESS int64 transaction_proposed = 0;	/* when it began */
 static OF_PROCESS int transaction_run = 0;
+static OF_PROCESS int transaction_steps_back = 0;
 
 static SfGenerator *
 generator_of(SfGeneratorKind kind)
@@ -108,6 +109,17 @@ oracle_is_lost(SfGeneratorKind kind)
 	return in_memory[NUMBER(BIGINT)] == 0 || in_memory[NUMBER(LAYOUT)] == 0;
 }
 
+/* Whether the line of sno that is not active was not used at the time that the clock shows. */
+static bool
+other_line_is_free(void)
+{
+	SfGenerator *generator = generator_of(SF_GENERATOR_SNO);
+	uint64		cursor = generator->cursor[~generator->switches.value & 1].value;
+
+	return cursor > 0 && sf_layout_tick_floor(&sf_sno_layout, wall()) >
+		(int64) sf_line_last_tick(&sf_sno_layout, cursor);
+}
+
 Call *
 oracle_begin(SfGeneratorKind kind, bool counts)
 {
@@ -126,9 +138,9 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.promised = promised,
 			.returned = returned[MyDatabaseId],
 			.changes = changes[kind],
+			.other_line_is_free = kind == SF_GENERATOR_SNO && other_line_is_free(),
 			.generation = generator_of(kind)->generation.value,
 			.lease_start = generator_of(kind)->lease_start.value,
-			.steps_back = steps_back,
 			.bigint_machine = generator_of(SF_GENERATOR_SNO)->machine_id.value == SF_MACHINE_ID_NOT_PINNED ?
 			machine_used[SF_GENERATOR_BIGINT] : -1,
 	};
@@ -254,7 +266,8 @@ check_order(const Issued *id, int64 tick)
 		const Issued *other = &issued[i];
 		int64		between = id->returned - id->duration - other->returned;
 
-		if (left_out[ORDER_AFTER_STEP_BACK] && other->steps_back != steps_back)
+		if (left_out[ORDER_AFTER_STEP_BACK] &&
+			(other->steps_back != steps_back || transaction_steps_back != steps_back))
 			continue;
 		if (other->kind == SF_GENERATOR_BIGINT && other->run == run && other->key > id->key &&
 			between > least + other->duration)
@@ -287,7 +300,7 @@ oracle_phase_ends(void)
 	int64		ticks = (rate_ended - rate_began) / generator->layout.tick_length;
 	int64		possible = ticks * (generator->range.max - generator->range.min + 1);
 
-	if (config.rate && ticks > 20 && rate_ids < possible * 9 / 10)
+	if (config.rate && !config.spin && ticks > 20 && rate_ids < possible * 9 / 10)
 		fail("P5: %lld IDs in %lld ticks, of %lld", (long long) rate_ids, (long long) ticks,
 			 (long long) possible);
 }
@@ -376,6 +389,8 @@ check_id(int machine, uint64 position, TimestampTz time, uint64 key, bool second
 	reached[kind] = Max(reached[kind], time);
 	if (config.rate)
 		count_rate();
+	if (config.spin && current->number == 0 && id.duration > 1000000)
+		fail("P5: a session that waits has no ID for %lld ms", (long long) id.duration / 1000);
 	if (issued_count == IDS)
 		fail("the simulation has no room for IDs");
 	issued[issued_count] = id;
@@ -422,16 +437,25 @@ void
 oracle_sno(const SfSno *id)
 {
 	SfSnoFields fields = sf_sno_decompose(id);
+	bool		undisturbed = !config.floor && !config.upgrade && !config.leased && !config.jump &&
+	!config.slow_disk && !config.stall;
 	bool		changed = last_changes != changes[SF_GENERATOR_SNO];
 
 	check_id(fields.partition, sf_position(&sf_sno_layout, fields.units, fields.sequence),
 			 sf_sno_instant(id), (uint64) fields.tick_tock << 63 | fields.units << 24 |
 			 (uint64) fields.sequence << 8 | fields.partition, fields.tick_tock);
+	if (fields.tick_tock && steps_back == 0 && undisturbed)
+		fail("P3: the line of sno has changed although the clock has not stepped back");
+	if (call.other_line_is_free && undisturbed &&
+		current->waited > microseconds(config.max_ahead) + 1300000)
+		fail("P5: a call waited for %lld ms although the other line of sno is free",
+			 (long long) current->waited / 1000);
 	if (sf_sno_compare(id, &last_sno) <= 0 && last_steps_back == steps_back &&
 		!(left_out[SNO_AFTER_FLOOR] && changed))
 		fail("P3: the snos of a session decrease");
 	last_sno = *id;
-	last_steps_back = call.steps_back;
+	last_steps_back = transaction_steps_back;	/* its batch can be older than
+												 * the call */
 	last_changes = changes[SF_GENERATOR_SNO];
 }
 
@@ -693,6 +717,15 @@ oracle_clock_accepted(void)
 	accepted = Max(accepted, wall_offset);
 }
 
+/* CREATE EXTENSION in another database leaves a state that is lost alone. */
+void
+oracle_created(void)
+{
+	if (call.lost && !oracle_is_lost(call.kind) && changes[call.kind] == call.changes &&
+		generator_of(call.kind)->lock.holder.value == 0)
+		fail("P6: a state that is lost was created");
+}
+
 /* If another layout was recorded, IDs of the two can be equal. */
 void
 oracle_layout_accepted(void)
@@ -733,6 +766,7 @@ oracle_transaction_begins(void)
 {
 	transaction_proposed = proposed;
 	transaction_run = run;
+	transaction_steps_back = steps_back;
 }
 
 void
@@ -749,6 +783,7 @@ oracle_run_begins(void)
 	epoch++;
 	issued_count = 0;
 	rate_ids = 0;
+	steps_back = 0;
 	forget_horizons();
 	memset(move_begun, 0, sizeof(move_begun));
 	memset(move_done, 0, sizeof(move_done));

@@ -53,6 +53,7 @@ typedef struct Call
 	bool		moved;
 	bool		lost;
 	bool		moves;			/* the generator back */
+	bool		other_line_is_free;
 	bool		reads;			/* it can return a horizon */
 	TimestampTz floor;
 	TimestampTz reached;		/* by IDs of the kind */
@@ -63,7 +64,6 @@ typedef struct Call
 	int			changes;
 	uint32		generation;
 	uint64		lease_start;
-	int			steps_back;
 	int			bigint_machine; /* that a partition has to have; or -1 */
 	int64		id;				/* of the guard */
 } Call;
@@ -87,6 +87,7 @@ extern void oracle_moved_back(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_time(TimestampTz time);	/* can be issued from now on */
 extern void oracle_clock_accepted(void);
 extern void oracle_layout_accepted(void);
+extern void oracle_created(void);
 extern void oracle_error(void);
 
 /* What the world does. */

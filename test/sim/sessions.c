@@ -19,6 +19,7 @@ extern Datum snowflake_set_floor(PG_FUNCTION_ARGS);
 extern Datum snowflake_move_back(PG_FUNCTION_ARGS);
 extern Datum snowflake_accept_clock(PG_FUNCTION_ARGS);
 extern Datum snowflake_accept_layout(PG_FUNCTION_ARGS);
+extern Datum snowflake_create_state(PG_FUNCTION_ARGS);
 extern Datum sno_set_floor(PG_FUNCTION_ARGS);
 extern Datum sno_move_back(PG_FUNCTION_ARGS);
 
@@ -259,6 +260,13 @@ administrate(void)
 		(void) call_function(snowflake_accept_clock, 0);
 		oracle_clock_accepted();
 	}
+	else if (config.upgrade)
+	{
+		(void) oracle_begin(some_kind(), false);
+		PreventCommandDuringRecovery("CREATE EXTENSION");
+		(void) call_function(snowflake_create_state, false);
+		oracle_created();
+	}
 	else if (config.relayout && chance(2))
 	{
 		(void) oracle_begin(SF_GENERATOR_BIGINT, false);
@@ -411,6 +419,8 @@ session_main(void)
 		while (operations[current->number] <= 0)
 			sleep_until(now + 1000000);
 		operations[current->number]--;
+		if (config.spin && !quiet && current->number > 0)
+			sf_settings_max_wait = 0;
 		if (quiet)
 			execute_last_transaction();
 		else

@@ -106,7 +106,7 @@ bool
 TransactionIdIsInProgress(TransactionId xid)
 {
 	point();
-	return transactions[xid - FIRST_XID].state <= IN_DOUBT;
+	return xid >= FIRST_XID && xid < next_xid && transactions[xid - FIRST_XID].state <= IN_DOUBT;
 }
 
 int64

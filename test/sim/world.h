@@ -84,7 +84,8 @@ typedef struct Config
 				FEATURES(FIELD)
 				FAULTS(FIELD)
 #undef FIELD
-	bool		rate;
+	bool		rate,			/* sessions that never pause */
+				spin;			/* all but the first do not even wait */
 
 	int			switch_rate;	/* of 1024 points; 0: priorities */
 	int			step;			/* us at most that a point takes */
