@@ -124,12 +124,7 @@ XLogFlush(XLogRecPtr lsn)
 }
 
 /* xlog.c */
-bool
-XLogNeedsFlush(XLogRecPtr lsn)
-{
-	point();
-	return (int64) lsn > flushed;
-}
+RETURNS(bool, (point(), (int64) lsn > flushed), XLogNeedsFlush, XLogRecPtr lsn);
 
 /* xlog.c: wakes the WAL writer if it sleeps, which then flushes WAL up to the LSN. */
 void
@@ -215,26 +210,14 @@ replorigin_advance(ReplOriginId node, XLogRecPtr value, XLogRecPtr local, bool l
 }
 
 /* origin.c: of an origin without progress, 0. */
-XLogRecPtr
-replorigin_get_progress(ReplOriginId node, bool flush)
-{
-	point();
-	return in_memory[node - SF_DURABLE_FIRST];
-}
+RETURNS(XLogRecPtr, (point(), in_memory[node - SF_DURABLE_FIRST]), replorigin_get_progress,
+		ReplOriginId node, bool flush);
 
 /* origin.c: the catalog has no row for these origins. */
-bool
-replorigin_by_oid(ReplOriginId node, bool missing_ok, char **name)
-{
-	return false;
-}
+RETURNS(bool, false, replorigin_by_oid, ReplOriginId node, bool missing_ok, char **name);
 
 /* xlog.c */
-bool
-RecoveryInProgress(void)
-{
-	return in_recovery;
-}
+RETURNS(bool, in_recovery, RecoveryInProgress, void);
 
 /* utility.c */
 void

@@ -23,11 +23,7 @@ static bool aborted[SF_LOCK_COUNT];
  */
 
 /* lwlock.c: the locks that RequestNamedLWLockTranche has requested, in a row. */
-LWLockPadded *
-GetNamedLWLockTranche(const char *name)
-{
-	return tranche;
-}
+RETURNS(LWLockPadded *, tranche, GetNamedLWLockTranche, const char *name);
 
 /* lwlock.c */
 void
@@ -102,11 +98,7 @@ LWLockRelease(LWLock *lock)
 }
 
 /* lwlock.c */
-bool
-LWLockHeldByMe(LWLock *lock)
-{
-	return holders[number_of(lock)] == current;
-}
+RETURNS(bool, holders[number_of(lock)] == current, LWLockHeldByMe, LWLock *lock);
 
 /*
  * lwlock.c (LWLockReleaseAll) and condition_variable.c (ConditionVariableCancelSleep): an abort

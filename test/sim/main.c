@@ -44,6 +44,9 @@ include_known(const char *name)
 			left_out[i] = false;
 			return true;
 		}
+	printf("The failures that are known are:\n");
+	for (int i = 0; i < KNOWN_COUNT; i++)
+		printf("%s\n", known_names[i]);
 	return false;
 }
 

@@ -65,10 +65,6 @@ message_buffer(void)
 	return current ? current->error : postmaster_message;
 }
 
-#define RETURNS(type, value, name, ...) \
-	type name(__VA_ARGS__) { return value; } \
-	extern int	sim_unused
-
 bool
 errstart(int level, const char *domain)
 {

@@ -180,6 +180,7 @@ promise_horizon(void)
 	if (proposal == 0)
 		return;
 	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+	oracle_promise_begins();
 	oracle_reader_begins();
 	promise = call_function(snowflake_promise_horizon, proposal);
 	oracle_promise(proposal, promise);

@@ -30,17 +30,8 @@ xid_of(const Transaction *transaction)
 	return FIRST_XID + (uint32) (transaction - transactions);
 }
 
-uint32
-my_xid(void)
-{
-	return mine ? xid_of(mine) : 0;
-}
-
-int64
-view_now(void)
-{
-	return views;
-}
+RETURNS(uint32, mine ? xid_of(mine) : 0, my_xid, void);
+RETURNS(int64, views, view_now, void);
 
 Transaction *
 next_transaction(Transaction *before)
@@ -87,19 +78,11 @@ assign_xid(void)
 	return mine;
 }
 
-/* xact.c */
-FullTransactionId
-GetTopFullTransactionId(void)
-{
-	return FullTransactionIdFromEpochAndXid(0, xid_of(assign_xid()));
-}
-
-/* varsup.c */
-FullTransactionId
-ReadNextFullTransactionId(void)
-{
-	return FullTransactionIdFromEpochAndXid(0, next_xid);
-}
+/* xact.c, and varsup.c */
+RETURNS(FullTransactionId, FullTransactionIdFromEpochAndXid(0, xid_of(assign_xid())),
+		GetTopFullTransactionId, void);
+RETURNS(FullTransactionId, FullTransactionIdFromEpochAndXid(0, next_xid),
+		ReadNextFullTransactionId, void);
 
 /* procarray.c: an open transaction, or a prepared one. */
 bool

@@ -94,6 +94,11 @@ typedef struct Config
 
 extern Config config;
 
+/* A function that returns an expression. */
+#define RETURNS(type, value, name, ...) \
+	type name(__VA_ARGS__) { return value; } \
+	extern int	sim_unused
+
 /*
  * Processes (scheduler.c)
  */
