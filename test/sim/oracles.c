@@ -62,13 +62,14 @@ static TimestampTz greatest_time;	/* of an ID, a floor or a lease */
 static int64 accepted;			/* the greatest difference of the clocks */
 static TimestampTz reached[2];	/* by IDs and the durable state of each kind */
 static int	steps_back;
+static int64 behind_until;		/* the clock has caught up after a step back */
 
 /* Horizons: the greatest of each database; 0: of all. */
 static int64 returned[DATABASES + 1];
 static int64 promised,
 			proposed;			/* the greatest that was to be promised */
 static int64 greatest_returned; /* in this run of the server */
-static bool promise_at_start;
+static int64 promise_at_start;	/* of this run of the server; 0: none */
 static int	readers;			/* calls that can return a horizon */
 static bool unreported;			/* one of them has failed */
 
@@ -76,7 +77,7 @@ static bool unreported;			/* one of them has failed */
 static OF_PROCESS Call call = {0};
 static OF_PROCESS int64 last_bigint = -1;
 static OF_PROCESS SfSno last_sno = {{0}};
-static OF_PROCESS int last_steps_back = 0;
+static OF_PROCESS int64 last_sno_at = 0;
 static OF_PROCESS int last_changes = 0;
 static OF_PROCESS int64 transaction_proposed = 0;	/* when it began */
 static OF_PROCESS int transaction_run = 0;
@@ -447,15 +448,14 @@ oracle_sno(const SfSno *id)
 	if (fields.tick_tock && steps_back == 0 && undisturbed)
 		fail("P3: the line of sno has changed although the clock has not stepped back");
 	if (call.other_line_is_free && undisturbed &&
-		current->waited > microseconds(config.max_ahead) + 1300000)
+		current->waited > microseconds(config.max_ahead) + 1800000)
 		fail("P5: a call waited for %lld ms although the other line of sno is free",
 			 (long long) current->waited / 1000);
-	if (sf_sno_compare(id, &last_sno) <= 0 && last_steps_back == steps_back &&
+	if (sf_sno_compare(id, &last_sno) <= 0 && last_sno_at >= behind_until &&
 		!(left_out[SNO_AFTER_FLOOR] && changed))
 		fail("P3: the snos of a session decrease");
 	last_sno = *id;
-	last_steps_back = transaction_steps_back;	/* its batch can be older than
-												 * the call */
+	last_sno_at = now;
 	last_changes = changes[SF_GENERATOR_SNO];
 }
 
@@ -480,7 +480,8 @@ refusal_is_right(void)
 	int64		bound = Max(returned[MyDatabaseId], promised);
 
 	bound = Max(bound, (int64) in_memory[NUMBER(PROMISE)]);
-	if (!promise_at_start)
+	bound = Max(bound, promise_at_start);
+	if (promise_at_start == 0)
 		bound = Max(bound, sf_layout_boundary(sf_layout_in_force(), began) + 1);
 	if (config.many_databases || (promised > 0 && left_out[FIRST_PROMISE]))
 		bound = Max(bound, greatest_returned);
@@ -673,7 +674,7 @@ oracle_floor_begins(SfGeneratorKind kind, TimestampTz instant)
 {
 	if (kind == SF_GENERATOR_BIGINT && call.lost)
 	{
-		promise_at_start = false;	/* it is forgotten with the layout */
+		promise_at_start = 0;	/* it is forgotten with the layout */
 		oracle_layout_accepted();
 	}
 	changes[kind]++;
@@ -734,7 +735,7 @@ oracle_layout_accepted(void)
 	if (layout_is_recorded() || !config.relayout)
 		return;
 	run++;
-	promise_at_start = false;
+	promise_at_start = 0;
 	forget_ids(is_of_kind, SF_GENERATOR_BIGINT);
 	forget_horizons();
 }
@@ -753,7 +754,10 @@ oracle_clock_set(int64 by)
 
 	wall_offset += by;
 	if (by < 0)
+	{
 		steps_back++;
+		behind_until = Max(behind_until, now) - by + microseconds(config.max_ahead + 1000);
+	}
 	for (int i = NUMBER(TOCK); i <= NUMBER(BIGINT); i++)
 		if (i == NUMBER(TOCK) || i == NUMBER(TICK) || i == NUMBER(BIGINT))
 			oracle_time((TimestampTz) (in_memory[i] + (uint64) SF_UNIX_EPOCH));
@@ -784,6 +788,7 @@ oracle_run_begins(void)
 	issued_count = 0;
 	rate_ids = 0;
 	steps_back = 0;
+	behind_until = 0;
 	forget_horizons();
 	memset(move_begun, 0, sizeof(move_begun));
 	memset(move_done, 0, sizeof(move_done));
@@ -835,7 +840,7 @@ oracle_server_starts(bool new_postmaster)
 	accepted = wall_offset;
 	reached[SF_GENERATOR_BIGINT] = end_of(NUMBER(BIGINT));
 	reached[SF_GENERATOR_SNO] = Max(end_of(NUMBER(TICK)), end_of(NUMBER(TOCK)));
-	promise_at_start = in_memory[NUMBER(PROMISE)] != 0;
+	promise_at_start = (int64) in_memory[NUMBER(PROMISE)];
 	readers = 0;
 	unreported = in_recovery;
 	greatest_returned = 0;
