@@ -55,6 +55,7 @@ static bool move_begun[2],
 			move_done[2];
 static int	machine_used[2];
 static int	changes[2];			/* floors that were begun or set, and promises */
+static int	restoring[2];		/* floors and layouts that are being set */
 static uint32 configured[2];	/* a bit for each number since the start */
 
 /* Clocks. */
@@ -372,7 +373,7 @@ check_id(int machine, uint64 position, TimestampTz time, uint64 key, bool second
 		fail("P7: an ID was issued during recovery");
 	if (call.moved)
 		fail("P6: an ID was issued after a move back");
-	if (call.lost && call.changes == changes[kind])
+	if (call.lost && call.changes == changes[kind] && restoring[kind] == 0)
 		fail("P6: an ID was issued although the durable state is lost");
 	if (ParallelWorkerNumber >= 0)
 		fail("P3: an ID was issued in a parallel worker");
@@ -539,6 +540,8 @@ oracle_error(void)
 	if (!is_right())
 		fail("P6: an error without a cause: %s", current->error);
 	check_wait();
+	if (call.restores)
+		restoring[call.kind]--;
 	if (call.reads)
 	{
 		readers--;
@@ -678,6 +681,8 @@ oracle_floor_begins(SfGeneratorKind kind, TimestampTz instant)
 		oracle_layout_accepted();
 	}
 	changes[kind]++;
+	restoring[kind]++;
+	call.restores = true;
 	oracle_time(instant + generator_of(kind)->layout.tick_length);
 }
 
@@ -685,6 +690,8 @@ void
 oracle_floor(SfGeneratorKind kind, TimestampTz instant)
 {
 	changes[kind]++;
+	restoring[kind]--;
+	call.restores = false;
 	if (call.moved)
 		fail("P6: a floor was set after a move back");
 	if (!move_begun[kind])
@@ -723,7 +730,7 @@ void
 oracle_created(void)
 {
 	if (call.lost && !oracle_is_lost(call.kind) && changes[call.kind] == call.changes &&
-		generator_of(call.kind)->lock.holder.value == 0)
+		restoring[call.kind] == 0)
 		fail("P6: a state that is lost was created");
 }
 
@@ -842,6 +849,7 @@ oracle_server_starts(bool new_postmaster)
 	reached[SF_GENERATOR_SNO] = Max(end_of(NUMBER(TICK)), end_of(NUMBER(TOCK)));
 	promise_at_start = (int64) in_memory[NUMBER(PROMISE)];
 	readers = 0;
+	restoring[0] = restoring[1] = 0;
 	unreported = in_recovery;
 	greatest_returned = 0;
 	if (new_postmaster)

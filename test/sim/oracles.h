@@ -54,6 +54,7 @@ typedef struct Call
 	bool		lost;
 	bool		moves;			/* the generator back */
 	bool		other_line_is_free;
+	bool		restores;		/* it sets a floor */
 	bool		reads;			/* it can return a horizon */
 	TimestampTz floor;
 	TimestampTz reached;		/* by IDs of the kind */
