@@ -725,7 +725,20 @@ oracle_clock_accepted(void)
 	accepted = Max(accepted, wall_offset);
 }
 
-/* CREATE EXTENSION in another database leaves a state that is lost alone. */
+/*
+ * CREATE EXTENSION in another database checks the clock, also if the generator of bigint is not open:
+ * such a generator has reached the beginning of its layout, and so each long jump moves it.
+ */
+void
+oracle_creation_begins(void)
+{
+	const SfGenerator *generator = generator_of(SF_GENERATOR_BIGINT);
+
+	call.reached = generator->cursor[0].value == 0 ? generator->layout.epoch :
+		reached[SF_GENERATOR_BIGINT];
+}
+
+/* It leaves a state that is lost alone. */
 void
 oracle_created(void)
 {

@@ -88,6 +88,7 @@ extern void oracle_moved_back(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_time(TimestampTz time);	/* can be issued from now on */
 extern void oracle_clock_accepted(void);
 extern void oracle_layout_accepted(void);
+extern void oracle_creation_begins(void);
 extern void oracle_created(void);
 extern void oracle_error(void);
 

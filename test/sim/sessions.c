@@ -264,6 +264,7 @@ administrate(void)
 	else if (config.upgrade)
 	{
 		(void) oracle_begin(some_kind(), false);
+		oracle_creation_begins();
 		PreventCommandDuringRecovery("CREATE EXTENSION");
 		(void) call_function(snowflake_create_state, false);
 		oracle_created();
