@@ -441,7 +441,7 @@ oracle_sno(const SfSno *id)
 	SfSnoFields fields = sf_sno_decompose(id);
 	bool		undisturbed = !config.floor && !config.upgrade && !config.leased && !config.jump &&
 	!config.slow_disk && !config.stall;
-	bool		changed = last_changes != changes[SF_GENERATOR_SNO];
+	bool		changed = last_changes != changes[SF_GENERATOR_SNO] || restoring[SF_GENERATOR_SNO] > 0;
 
 	check_id(fields.partition, sf_position(&sf_sno_layout, fields.units, fields.sequence),
 			 sf_sno_instant(id), (uint64) fields.tick_tock << 63 | fields.units << 24 |

@@ -9,12 +9,12 @@
 
 #include "issue/change.h"
 
+/* A lease of the server that runs now; a renewal makes it longer. */
 typedef struct Span
 {
 	int			machine;
 	TimestampTz from,
 				until;
-	bool		ours;			/* of the server that runs now */
 } Span;
 
 #define SPANS	400
@@ -37,8 +37,7 @@ registry_begins(void)
 void
 registry_promoted(void)
 {
-	for (int i = 0; i < span_count; i++)
-		spans[i].ours = false;
+	span_count = 0;
 }
 
 void
@@ -57,26 +56,35 @@ bool
 registry_covers(int machine, TimestampTz time)
 {
 	for (int i = 0; i < span_count; i++)
-		if (spans[i].ours && spans[i].machine == machine && time >= spans[i].from &&
-			time < spans[i].until)
+		if (spans[i].machine == machine && time >= spans[i].from && time < spans[i].until)
 			return true;
 	return false;
+}
+
+static Span *
+span_of(int machine, TimestampTz from)
+{
+	for (int i = 0; i < span_count; i++)
+		if (spans[i].machine == machine && spans[i].from == from)
+			return &spans[i];
+	if (span_count == SPANS)
+		fail("the simulation has no room for leases");
+	return &spans[span_count++];
 }
 
 static void
 grant(int machine, TimestampTz from, TimestampTz until, bool ours)
 {
-	if (span_count == SPANS)
-		fail("the simulation has no room for leases");
 	trace("lease                        machine ID %d from %lld until %lld%s", machine,
 		  (long long) from, (long long) until, ours ? "" : " to another server");
-	spans[span_count++] = (Span)
-	{
-		machine, from, until, ours
-	};
 	free_from[machine] = until;
-	if (ours)
-		oracle_time(from);
+	if (!ours)
+		return;
+	*span_of(machine, from) = (Span)
+	{
+		machine, from, until
+	};
+	oracle_time(from);
 }
 
 /* The worker has released a lease, of which times up to an instant were used. */
@@ -89,7 +97,7 @@ release(const SfLease *lease, TimestampTz end)
 	if (end == DT_NOEND || free_from[machine] != lease->until)
 		return;
 	for (int i = 0; i < span_count; i++)
-		if (spans[i].ours && spans[i].machine == machine && spans[i].until > end)
+		if (spans[i].machine == machine && spans[i].until > end)
 			spans[i].until = Max(end, spans[i].from);
 	free_from[machine] = Max(lease->from, Min(end, lease->until));
 	oracle_released(machine, free_from[machine]);
