@@ -309,10 +309,11 @@ draw_rate(void)
 static void
 draw_config(void)
 {
-	static const int rates[] = {0, 0, 30, 100, 300, 700};
+	static const int rates[] = {0, 0, 0, 30, 100, 300, 700};
 	int			machine_bits = 1 + (int) below(3);
 
 	memset(&config, 0, sizeof(config));
+	config.patience = chance(2) ? 400 : 40;
 	config.machines = 1 << machine_bits;
 	if (chance(50))
 		draw_rate();
@@ -326,7 +327,7 @@ draw_config(void)
 			config.operations = Min(config.operations, most_operations);
 		draw_features();
 		config.databases = chance(3) ? 2 : 1;
-		config.switch_rate = rates[below(6)];
+		config.switch_rate = rates[below(7)];
 		config.step = chance(3) ? 1 : chance(2) ? 20 : 200;
 		config.think = chance(2) ? 0 : chance(2) ? 5000 : 900000;
 	}

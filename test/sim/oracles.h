@@ -101,6 +101,7 @@ extern void oracle_configured(void);
 extern void oracle_clock_set(int64 by);
 extern void oracle_lwlock_wait(const Process *holder);
 extern void oracle_lost_wake_up(int process, int lock);
+extern void oracle_lease_changes(void);
 extern void oracle_released(int machine, TimestampTz from);
 extern void oracle_phase_ends(void);
 

@@ -85,6 +85,7 @@ grant(int machine, TimestampTz from, TimestampTz until, bool ours)
 		machine, from, until
 	};
 	oracle_time(from);
+	oracle_lease_changes();
 }
 
 /* The worker has released a lease, of which times up to an instant were used. */
@@ -112,6 +113,7 @@ give_up_lease(SfShared *shared, const SfLease *held)
 	TimestampTz end = SF_UNIX_EPOCH;
 
 	kept.number = 0;
+	oracle_lease_changes();
 	sf_lease_forget(&shared->lease);
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 	{
@@ -155,10 +157,11 @@ ask(const SfLease *held)
 static void
 apply(SfShared *shared, const SfAnswer *answer)
 {
+	if (answer->state == SF_LEASE_HELD)
+		kept = answer->lease;
 	(void) sf_lease_record(&shared->lease, answer);
 	if (answer->state != SF_LEASE_HELD)
 		return;
-	kept = answer->lease;
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
 		sf_change_lease(&shared->generators[i], answer->lease.machine_id, answer->lease.from,
 						answer->lease.until);

@@ -246,7 +246,7 @@ point(void)
 		if (steps >= next_change)
 		{
 			current->priority = --lowest_priority;
-			next_change = steps + 1 + below(400);
+			next_change = steps + 1 + below(config.patience);
 		}
 		yield_now();
 	}

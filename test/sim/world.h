@@ -88,6 +88,7 @@ typedef struct Config
 				spin;			/* all but the first do not even wait */
 
 	int			switch_rate;	/* of 1024 points; 0: priorities */
+	int			patience;		/* steps at most for which priorities stay */
 	int			step;			/* us at most that a point takes */
 	int			think;			/* us at most between transactions */
 } Config;
