@@ -201,7 +201,7 @@ draw_layout(int number, int machine_bits)
 	char		text[160];
 	long long	epoch = (long long) (START - SF_UNIX_EPOCH) / 1000000 * 1000000;
 	SfParseError error;
-	bool		edge = chance(16);	/* a layout that begins or ends now */
+	bool		edge = chance(8);	/* a layout that begins or ends now */
 
 	if (config.rate)
 	{
@@ -225,12 +225,12 @@ draw_more(void)
 {
 	if (config.rate)
 		return;
-	if (config.layouts[0].epoch > START && chance(2))	/* the horizon is among
-														 * the few IDs before
-														 * the epoch */
+	if (config.layouts[0].epoch > START && !chance(4))	/* horizons of all
+														 * machine IDs are in
+														 * the first tick */
 	{
 		config.guard = config.horizon = config.crash = config.reload = true;
-		config.promise = chance(2);
+		config.promise = !chance(3);
 	}
 	if (config.relayout || (config.move_back && chance(3)))
 	{
