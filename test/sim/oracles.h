@@ -30,7 +30,9 @@ typedef enum Known
 	ANY_JUMP_AFTER_CRASH,		/* the same, if max_clock_step is about a
 								 * reservation */
 	WAIT_AFTER_CHANGE,			/* a call waits longer than max_wait */
-	SNO_AFTER_FLOOR,			/* the snos of a session decrease */
+	SNO_AFTER_FLOOR,			/* the line of sno changes while a floor or a
+								 * lease raises the lines, so that the snos of
+								 * a session can decrease */
 	CAUSE_OF_MOVE_BACK,			/* weak memory: the error after a move back is
 								 * that of a missing lease */
 	ORDER_AFTER_STEP_BACK,		/* a session uses a batch of an earlier tick

@@ -1,0 +1,75 @@
+/*
+ * order.c
+ *	  "P3: In a session, each ID is greater than the previous one.  Across the sessions of a server, a
+ *	  later ID is greater than an earlier one if more time lies between the two than max_ahead, a
+ *	  tick and the duration of both calls together."  IDs of type sno do not increase when the clock
+ *	  steps back.
+ */
+#include "record.h"
+
+static int	line_used;			/* of sno, since the start; or -1 */
+
+/* Of each session. */
+static OF_PROCESS int64 last_bigint = -1;
+static OF_PROCESS SfSno last_sno = {{0}};
+static OF_PROCESS int64 last_sno_at = 0;
+static OF_PROCESS int last_changes = 0;
+static OF_PROCESS int transaction_steps_back = 0;
+
+void
+order_start(void)
+{
+	line_used = -1;
+}
+
+void
+order_of_transaction(void)
+{
+	transaction_steps_back = steps_back;
+}
+
+void
+check_order(const Issued *id, int64 tick)
+{
+	int64		least = microseconds(config.max_ahead) + tick + id->duration;
+
+	for (int i = Max(0, issued_count - 40); i < issued_count; i++)
+	{
+		const Issued *other = &issued[i];
+		int64		between = id->returned - id->duration - other->returned;
+
+		if (left_out[ORDER_AFTER_STEP_BACK] &&
+			(other->steps_back != steps_back || transaction_steps_back != steps_back))
+			continue;
+		if (other->kind == SF_GENERATOR_BIGINT && other->run == run && other->key > id->key &&
+			between > least + other->duration)
+			fail("P3: ID %lld is lower than %lld, which was issued %lld us before",
+				 (long long) id->key, (long long) other->key, (long long) between);
+	}
+}
+
+void
+check_order_of_session(int64 id)
+{
+	if (id <= last_bigint)
+		fail("P3: ID %lld of a session after %lld", (long long) id, (long long) last_bigint);
+	last_bigint = id;
+}
+
+void
+check_order_of_snos(const SfSno *id)
+{
+	int			line = sf_sno_decompose(id).tick_tock;
+	bool		changed = last_changes != changes[SF_GENERATOR_SNO] || restoring[SF_GENERATOR_SNO] > 0;
+
+	if (line_used >= 0 && line_used != line && steps_back == 0 &&
+		!(left_out[SNO_AFTER_FLOOR] && (config.floor || config.leased)))
+		fail("P3: the line of sno has changed although the clock has not stepped back");
+	if (sf_sno_compare(id, &last_sno) <= 0 && last_sno_at >= behind_until &&
+		!(left_out[SNO_AFTER_FLOOR] && changed))
+		fail("P3: the snos of a session decrease");
+	line_used = line;
+	last_sno = *id;
+	last_sno_at = now;
+	last_changes = changes[SF_GENERATOR_SNO];
+}

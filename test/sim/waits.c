@@ -1,0 +1,101 @@
+/*
+ * waits.c
+ *	  "P5: A single session can use the whole rate of the layout, and so can five hundred sessions
+ *	  together.  Beyond that rate, calls wait."  And of P6: a call waits no longer than
+ *	  snowflake.max_wait, and nothing sleeps while what it waits for is free.
+ */
+#include "record.h"
+
+#include "core/line.h"
+
+static int64 rate_began,
+			rate_ended,
+			rate_ids;
+
+void
+waits_begin(void)
+{
+	rate_ids = 0;
+}
+
+static void
+count_rate(void)
+{
+	if (rate_ids++ == 0)
+		rate_began = now;
+	rate_ended = now;
+}
+
+/* Sessions that never pause use nine of ten sequence numbers. */
+void
+oracle_phase_ends(void)
+{
+	const SfGenerator *generator = generator_of(SF_GENERATOR_BIGINT);
+	int64		ticks = (rate_ended - rate_began) / generator->layout.tick_length;
+	int64		possible = ticks * (generator->range.max - generator->range.min + 1);
+
+	if (config.rate && !config.spin && ticks > 20 && rate_ids < possible * 9 / 10)
+		fail("P5: %lld IDs in %lld ticks, of %lld", (long long) rate_ids, (long long) ticks,
+			 (long long) possible);
+}
+
+/* IDs of a session that waits, while others never do. */
+void
+check_starvation(int64 duration)
+{
+	if (config.rate)
+		count_rate();
+	if (config.spin && current->number == 0 && duration > 1000000)
+		fail("P5: a session that waits has no ID for %lld ms", (long long) duration / 1000);
+}
+
+/* Whether the line of sno that is not active was not used at the time that the clock shows. */
+bool
+other_line_is_free(void)
+{
+	SfGenerator *generator = generator_of(SF_GENERATOR_SNO);
+	uint64		cursor = generator->cursor[~generator->switches.value & 1].value;
+
+	return cursor > 0 && sf_layout_tick_floor(&sf_sno_layout, wall()) >
+		(int64) sf_line_last_tick(&sf_sno_layout, cursor);
+}
+
+/* A clock that steps back lets a call wait only if both lines were used. */
+void
+check_other_line(void)
+{
+	bool		undisturbed = !config.floor && !config.upgrade && !config.leased && !config.jump &&
+	!config.slow_disk && !config.stall;
+
+	if (call.other_line_is_free && undisturbed &&
+		current->waited > microseconds(config.max_ahead) + 1800000)
+		fail("P5: a call waited for %lld ms although the other line of sno is free",
+			 (long long) current->waited / 1000);
+}
+
+/* snowflake.max_wait: sums the sleeps of the call; a write is waited for for 10 ms at least. */
+void
+check_wait(void)
+{
+	int64		longest = sf_settings_max_wait < 0 ? 600000 : Max(sf_settings_max_wait, 10);
+
+	if (left_out[WAIT_AFTER_CHANGE] && generator_of(call.kind)->generation.value != call.generation)
+		return;
+	if (call.counts && current->waited > microseconds(longest + 5))
+		fail("P6: a call waited for %lld ms, with max_wait %d", (long long) current->waited / 1000,
+			 sf_settings_max_wait);
+	call.counts = false;
+}
+
+void
+oracle_lwlock_wait(const Process *holder)
+{
+	if (holder->flushing)
+		fail("P6: a process waits without interrupts for one that waits for the disk");
+}
+
+void
+oracle_lost_wake_up(int process, int lock)
+{
+	fail("P6: process %d sleeps for lock %d, which is free", process, lock);
+}
