@@ -39,8 +39,8 @@ extern int	restoring[2];		/* floors and layouts that are being set */
 extern SfGenerator *generator_of(SfGeneratorKind kind);
 extern const char *name_of_kind(SfGeneratorKind kind);
 extern int64 microseconds(int64 milliseconds);
-extern TimestampTz end_of(int number);	/* what is in memory about a line, as an
-										 * instant */
+extern TimestampTz end_of(int number);	/* what is in memory about a line, as
+										 * an instant */
 extern bool layout_is_recorded(void);
 
 /* P1 and P7 (ids.c) */
