@@ -43,7 +43,6 @@ bool		IsUnderPostmaster = true;
 char	   *DataDir = "/data";
 char	   *ConfigFileName = "/etc/postgresql.conf";
 char	   *shared_preload_libraries_string = "";
-MemoryContext CurrentMemoryContext = NULL;
 static uint32 wait_info;
 uint32	   *my_wait_event_info = &wait_info;
 #if PG_VERSION_NUM >= 180000
@@ -140,9 +139,7 @@ palloc(Size size)
 	return ring + ring_used - size;
 }
 
-RETURNS(void *, memset(palloc(size), 0, size), palloc0, Size size);
 RETURNS(char *, strcpy(palloc(strlen(text) + 1), text), pstrdup, const char *text);
-RETURNS(void *, palloc(size), MemoryContextAlloc, MemoryContext context, Size size);
 
 void
 pfree(void *p)
@@ -186,18 +183,6 @@ strlcpy(char *to, const char *from, size_t size)
 		memcpy(to, from, Min(length, size - 1));
 		to[Min(length, size - 1)] = '\0';
 	}
-	return length;
-}
-
-int
-pg_snprintf(char *to, size_t size, const char *format,...)
-{
-	va_list		arguments;
-	int			length;
-
-	va_start(arguments, format);
-	length = vsnprintf(to, size, format, arguments);
-	va_end(arguments);
 	return length;
 }
 

@@ -20,12 +20,12 @@ bool		left_out[KNOWN_COUNT];
 
 OF_PROCESS Call call = {0};
 int			run;
-TimestampTz floors[2],
-			moved_to[2];
-bool		move_begun[2],
-			move_done[2];
+TimestampTz moved_to[2];
+bool		move_begun[2];
 int			changes[2];
 int			restoring[2];
+static TimestampTz floors[2];
+static bool move_done[2];
 
 SfGenerator *
 generator_of(SfGeneratorKind kind)

@@ -29,10 +29,8 @@ extern Call call;
 extern int	run;				/* of the server */
 
 /* Of each kind. */
-extern TimestampTz floors[2],
-			moved_to[2];
-extern bool move_begun[2],
-			move_done[2];
+extern TimestampTz moved_to[2];
+extern bool move_begun[2];
 extern int	changes[2];			/* floors that were begun or set, and promises */
 extern int	restoring[2];		/* floors and layouts that are being set */
 
