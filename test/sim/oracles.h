@@ -33,6 +33,9 @@ typedef enum Known
 	SNO_AFTER_FLOOR,			/* the line of sno changes while a floor or a
 								 * lease raises the lines, so that the snos of
 								 * a session can decrease */
+	SNO_AFTER_RESTART,			/* the same, if others extend the reservation
+								 * while a session compares the clock with the
+								 * cursor from before */
 	CAUSE_OF_MOVE_BACK,			/* weak memory: the error after a move back is
 								 * that of a missing lease */
 	ORDER_AFTER_STEP_BACK,		/* a session uses a batch of an earlier tick

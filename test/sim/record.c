@@ -13,6 +13,7 @@ const char *const known_names[KNOWN_COUNT] = {
 	[ANY_JUMP_AFTER_CRASH] = "any_jump_after_crash",
 	[WAIT_AFTER_CHANGE] = "wait_after_change",
 	[SNO_AFTER_FLOOR] = "sno_after_floor",
+	[SNO_AFTER_RESTART] = "sno_after_restart",
 	[CAUSE_OF_MOVE_BACK] = "cause_of_move_back",
 	[ORDER_AFTER_STEP_BACK] = "order_after_step_back",
 };
@@ -172,6 +173,7 @@ oracle_layout_accepted(void)
 void
 oracle_run_begins(void)
 {
+	run = 0;
 	ids_begin();
 	clocks_begin();
 	waits_begin();

@@ -26,7 +26,8 @@ typedef struct Issued
 /* The call of this process (record.c). */
 extern Call call;
 
-extern int	run;				/* of the server */
+extern int	run;				/* of the server, from 1 on in each run of the
+								 * simulation */
 
 /* Of each kind. */
 extern TimestampTz moved_to[2];
