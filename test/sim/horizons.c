@@ -108,7 +108,7 @@ oracle_horizon(int64 horizon, int64 view)
 	if (horizon < call.returned && call.run == run && !config.many_databases &&
 		!(left_out[FIRST_PROMISE] && promised > 0))
 		fail("P8: the horizon is %lld, after %lld", (long long) horizon, (long long) call.returned);
-	if (call.promised > 1 && promised >= call.promised && !move_begun[SF_GENERATOR_BIGINT] &&
+	if (call.run == run && call.promised > 1 && promised >= call.promised && !move_begun[SF_GENERATOR_BIGINT] &&
 		in_memory[NUMBER(PROMISE)] != 0 && horizon > (int64) in_memory[NUMBER(PROMISE)])
 		fail("P8: the horizon is %lld, and not the promise", (long long) horizon);
 	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
