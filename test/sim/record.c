@@ -70,6 +70,14 @@ end_of(int number)
 	return (TimestampTz) (in_memory[number] + (uint64) SF_UNIX_EPOCH);
 }
 
+/* The number on disk was lowered: the generator is closed since. */
+static bool
+is_lowered(SfGeneratorKind kind)
+{
+	return move_begun[kind] &&
+		lowered_at[kind == SF_GENERATOR_BIGINT ? NUMBER(BIGINT) : NUMBER(TICK)] != 0;
+}
+
 Call *
 oracle_begin(SfGeneratorKind kind, bool counts)
 {
@@ -79,7 +87,7 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.counts = counts,
 			.in_recovery = in_recovery,
 			.quiet = quiet && sf_settings_max_wait < 0,
-			.moved = move_done[kind],
+			.moved = move_done[kind] || is_lowered(kind),
 			.lost = oracle_is_lost(kind),
 			.floor = floors[kind],
 			.reached = reached[kind],
@@ -206,6 +214,7 @@ oracle_server_starts(bool new_postmaster)
 	run++;
 	end_move_back(SF_GENERATOR_BIGINT);
 	end_move_back(SF_GENERATOR_SNO);
+	memset(lowered_at, 0, sizeof(lowered_at));
 	restoring[0] = restoring[1] = 0;
 	ids_start(new_postmaster);
 	clocks_start();

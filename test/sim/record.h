@@ -75,6 +75,7 @@ extern void waits_begin(void);
 extern void check_wait(void);
 extern void check_starvation(int64 duration);
 extern void check_other_line(void);
+extern bool is_undisturbed(void);
 extern bool other_line_is_free(void);
 
 /* P6 (errors.c) */

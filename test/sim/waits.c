@@ -60,14 +60,19 @@ other_line_is_free(void)
 		(int64) sf_line_last_tick(&sf_sno_layout, cursor);
 }
 
+/* Whether nothing but crashes lets the lines of sno be ahead of the clock. */
+bool
+is_undisturbed(void)
+{
+	return !config.floor && !config.upgrade && !config.leased && !config.jump && !config.slow_disk &&
+		!config.stall;
+}
+
 /* A clock that steps back lets a call wait only if both lines were used. */
 void
 check_other_line(void)
 {
-	bool		undisturbed = !config.floor && !config.upgrade && !config.leased && !config.jump &&
-	!config.slow_disk && !config.stall;
-
-	if (call.other_line_is_free && undisturbed &&
+	if (call.other_line_is_free && is_undisturbed() &&
 		current->waited > microseconds(config.max_ahead) + 1800000)
 		fail("P5: a call waited for %lld ms although the other line of sno is free",
 			 (long long) current->waited / 1000);
