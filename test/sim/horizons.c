@@ -162,6 +162,8 @@ oracle_promise(int64 proposal, int64 promise)
 		fail("P8: a promise that is not on disk");
 	if (promise == 0)
 		return;
+	oracle_time(sf_layout_tick_start(sf_layout_in_force(),
+									 sf_layout_decompose(sf_layout_in_force(), promise).tick));
 	promised = Max(promised, promise);
 	/* Without a lease the generator is not raised to the proposal. */
 	proposed = Max(proposed, config.leased ? promise : proposal);
