@@ -294,6 +294,8 @@ sf_horizon_admit(int64 id, int64 *returned)
 		(void) sf_horizon_publish(id);
 		if (read_candidate() <= id)
 			return true;
+		/* An error in the wait for the lock must not leave it as admitted. */
+		sf_horizon_withdraw(before);
 	}
 
 	/* Once the lock is held, a reader that has missed the slot has returned. */
@@ -303,8 +305,6 @@ sf_horizon_admit(int64 id, int64 *returned)
 	if (admitted)
 		(void) sf_horizon_publish(id);
 	sf_lock_release(&horizon->lock);
-	if (!admitted)
-		sf_horizon_withdraw(before);
 	return admitted;
 }
 
