@@ -412,35 +412,6 @@ cmp_ok($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"
 move_back($server, 'now()');
 restart_with_layout($server, 'discord');
 
-# Under load, a floor at the present time is never an error, and none of the sessions notices.
-my @running = map { start_issuing($server, 'SELECT snowflake_nextvals(2147483647)') } 1 .. 4;
-wait_until(sub { 4 == grep { -e $_->{file} && -s _ > 20_000 } @running });
-my $times = scaled(2000, 200);
-my $set = $server->psql('postgres', <<"SQL");
-SET client_min_messages = warning;
-DO \$\$ BEGIN FOR i IN 1..$times LOOP PERFORM snowflake_set_floor(clock_timestamp()); PERFORM snowflake_set_floor(clock_timestamp() + i % 20 * interval '1 ms'); END LOOP; END \$\$
-SQL
-is($set, 0, "the floor is set to the present time $times times, and to a later time, without an error");
-is((grep { $_->{run}->pumpable } @running), 4, 'no session has ended');
-$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'issuing'});
-$_->{run}->finish for @running;
-my $disordered = 0;
-for my $file (map { $_->{file} } @running)
-{
-	my $previous = 0;
-
-	open(my $ids, '<', $file) or die $!;
-	while (my $id = <$ids>)
-	{
-		$disordered++ if $id <= $previous;
-		$previous = $id;
-	}
-	close $ids;
-}
-is($disordered, 0, 'the IDs of each session increase');
-none_is_issued_twice(4 * 1000, 'sessions while the floor is set', map { $_->{file} } @running);
-unlink map { $_->{file} } @running;
-
 # Without slots the state is not loaded.  With fewer than it needs, the server does not start.  The
 # numbers are there again when the setting is right.
 my $setting = major_version($server) >= 18 ? 'max_active_replication_origins' : 'max_replication_slots';

@@ -247,24 +247,6 @@ cmp_ok(horizon($standby), '>=', $before, 'the horizon does not go back');
 $standby->safe_psql('postgres', "COMMIT PREPARED 'promoted'");
 reads('a b p', 'then it reads all', $standby);
 
-# The rest of a batch after the end of its transaction.  A reader that has returned a horizon in
-# between had no record of the batch, so the next transaction drops it.  (In ticks of a second, so
-# that the batch does not end with its tick.)
-restart_with_layout($standby, 'epoch=2010-01-01 tick=1s timestamp=33 machine=10 sequence=20');
-$standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
-$session = $standby->background_psql('postgres');
-$session->query_safe('SELECT count(snowflake_nextval()) FROM generate_series(1, 100)');
-my $draw = 'SELECT snowflake_nextval()';
-ok(wait_until(sub { -$session->query_safe($draw) + $session->query_safe($draw) == 1 }), 'a session continues its batch in the next transaction');
-insert('c', $standby);
-reads('c', 'a reader passes the rest of the batch', $standby);
-$session->query_safe("BEGIN; INSERT INTO feed (who) VALUES ('own')");
-insert('d', $standby);
-reads('', 'what follows is not issued from it', $standby);
-$session->query_safe('COMMIT');
-reads('d own', 'and is read', $standby);
-$session->quit;
-
 # A layout without machine IDs, and one without a sequence
 for my $layout ('mastodon', 'epoch=2010-01-01 tick=1ms timestamp=41 machine=10')
 {
@@ -296,37 +278,6 @@ my $allocated = "SELECT ids_allocated FROM pg_stat_snowflake WHERE generator = '
 my $before_polls = $standby->safe_psql('postgres', $allocated);
 $standby->safe_psql('postgres', 'CALL draw_and_poll(1000)');
 cmp_ok($standby->safe_psql('postgres', $allocated) - $before_polls, '<=', 1100, 'between polls a transaction of one ID takes one');
-
-# A reader without a pause beside a session without one, so that its slot is cleared at any moment
-# of the reading.  Where all is slow, as under valgrind, fewer of both.
-my $without_pause = $PostgreSQL::Test::Utils::timeout_default > 1000 ? 10_000 : 500_000;
-$standby->safe_psql('postgres', <<'SQL');
-CREATE PROCEDURE draw_without_pause(transactions integer) LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1 .. transactions LOOP
-		PERFORM snowflake_nextval();
-		COMMIT;
-	END LOOP;
-END
-$$;
-CREATE PROCEDURE poll_without_pause(times integer) LANGUAGE plpgsql AS $$
-DECLARE
-	horizon bigint;
-BEGIN
-	FOR i IN 1 .. times LOOP
-		CALL snowflake_horizon(horizon);
-	END LOOP;
-END
-$$;
-SQL
-my $drawer = IPC::Run::start([ 'psql', '-Xq', '-d', $standby->connstr('postgres'), '-c', "CALL draw_without_pause($without_pause)" ], '2>', \my $draw_errors);
-while ($drawer->pumpable)
-{
-	$standby->safe_psql('postgres', "CALL poll_without_pause($without_pause / 10)");
-	$drawer->pump_nb;
-}
-ok($drawer->finish, 'a session without a pause') or diag($draw_errors);
-is($standby->safe_psql('postgres', 'CALL snowflake_horizon(NULL)') <= $standby->safe_psql('postgres', 'SELECT snowflake_nextval()'), 1, 'the horizon is at or below the next ID');
 
 # A callback of another module commits a row elsewhere, when the transaction has committed
 # here.  The horizon waits for it.

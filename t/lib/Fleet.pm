@@ -149,35 +149,19 @@ sub begins_to_issue
 	ok(wait_until(sub { $self->issues($server) }), $name);
 }
 
-# Sessions, one after the other, that issue some IDs of both kinds again and again until stop_writers, whatever
-# errors are raised.  Where all is slow, as under valgrind, it leaves the processors to others meanwhile.
+# Sessions, one after the other, that issue some IDs of both kinds again and again until stop_writers, or until the files
+# of this test are removed, whatever errors are raised.  Where all is slow, as under valgrind, they leave the processors to
+# others meanwhile.
 my $pause = $PostgreSQL::Test::Utils::timeout_default > 1000 ? 0.5 : 0.01;
 
 sub start_writer
 {
 	my ($self, $server) = @_;
-
-	$self->start_session($server, ($self->query(50) . "SELECT pg_sleep($pause);\n") x 3);
-}
-
-# One that issues as many as possible.
-sub start_fast_writer
-{
-	my ($self, $server) = @_;
-
-	$self->start_session($server, "SELECT snowflake_nextval() FROM generate_series(1, 5000);\nSELECT sno_nextval() FROM generate_series(1, 50);\n");
-}
-
-# Sessions that run queries ten times each, one session after the other, until stop_writers, or until the files of
-# this test are removed.
-sub start_session
-{
-	my ($self, $server, $queries) = @_;
 	my $file = $self->new_file;
 	my $script = "$file.sql";
 	my $connection = $server->connstr('postgres');
 
-	append_to_file($script, $queries x 10);
+	append_to_file($script, ($self->query(50) . "SELECT pg_sleep($pause);\n") x 30);
 	my $writer = IPC::Run::start(
 		[ 'sh', '-c', 'while [ -e "$2" ] && [ ! -e "$3" ]; do psql -XAtq -f "$2" "$1"; done >> "$4" 2> /dev/null',
 			'writer', $connection, $script, "$scratch/stop", $file ]);
