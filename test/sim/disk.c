@@ -202,7 +202,8 @@ replorigin_advance(ReplOriginId node, XLogRecPtr value, XLogRecPtr local, bool l
 	point();
 	trace("replorigin_advance           number %d: %lld%s", number, (long long) value,
 		  lower ? ", also if it is lower" : "");
-	(void) insert_record(RECORD_NUMBER, number, value, lower);
+	if (log)
+		(void) insert_record(RECORD_NUMBER, number, value, lower);
 	if (lower)
 		lowered_at[number] = now;
 	if (lower || value > in_memory[number])

@@ -122,13 +122,41 @@ call_guard(int64 id, int64 before, bool update)
 }
 
 static void
-insert_other_id(void)
+insert_row(int64 id)
 {
-	int64		id = oracle_some_id();
-
 	oracle_begin(SF_GENERATOR_BIGINT, false)->id = id;
 	call_guard(id, chance(2) ? id - 1 : id + 1, chance(2));
 	(void) add_row(id);
+}
+
+/* After a savepoint, to which an error returns; then the client tries again. */
+static void
+insert_after_savepoint(int64 id)
+{
+	sigjmp_buf *outer = PG_exception_stack;
+	sigjmp_buf	handler;
+	int			level = sigsetjmp(handler, 0);
+
+	if (level == 0)
+	{
+		PG_exception_stack = &handler;
+		insert_row(id);
+	}
+	PG_exception_stack = outer;
+	if (level == FATAL)
+		siglongjmp(*outer, level);
+	if (level == 0)
+		return;
+	oracle_error();
+	release_lwlocks();
+	end_subtransaction();
+	insert_row(id);
+}
+
+static void
+insert_other_id(void)
+{
+	(config.subtransactions ? insert_after_savepoint : insert_row) (oracle_some_id());
 }
 
 /*
@@ -348,8 +376,10 @@ execute_statement(void)
 static void
 execute_transaction(void)
 {
-	if (in_recovery && chance(2))	/* as the view does */
+	if (in_recovery && chance(2))	/* as the views do */
 		(void) sf_durable_read((SfDurable) (SF_DURABLE_FIRST + below(SF_DURABLE_COUNT)));
+	if (in_recovery && chance(2))
+		(void) sf_horizon_least();
 	oracle_transaction_begins();
 	if (config.parallel && chance(4))
 		take_in_parallel_worker();

@@ -123,7 +123,8 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool session, bool dont_wait)
 
 /*
  * lock.c: a prepared transaction has a dummy process without a process ID.  After a restart its
- * local transaction ID is the xid, and it has no backend (MarkAsPreparingGuts in twophase.c).
+ * local transaction ID is the xid, and it has no backend (MarkAsPreparingGuts in twophase.c).  The
+ * locks are taken again at the end of recovery (RecoverPreparedTransactions).
  */
 LockData *
 GetLockStatusData(void)
@@ -133,7 +134,7 @@ GetLockStatusData(void)
 	point();
 	data->locks = palloc(sizeof(LockInstanceData) * (next_xid - FIRST_XID + 1));
 	data->nelements = 0;
-	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+	for (Transaction *t = NULL; !in_recovery && (t = next_transaction(t)) != NULL;)
 	{
 		LockInstanceData *lock = &data->locks[data->nelements];
 
@@ -202,11 +203,15 @@ make_visible(Transaction *t)
 	rows_are_visible(t);
 }
 
-/* xact.c, CommitTransaction: WAL, process array, callbacks, resource owners. */
+/*
+ * xact.c, CommitTransaction: WAL, process array, callbacks, resource owners.  A callback of another
+ * extension can commit the rows elsewhere.
+ */
 void
 commit_transaction(void)
 {
 	Transaction *t = mine;
+	bool		elsewhere = t != NULL && chance(8);
 
 	xact_callback(XACT_EVENT_PRE_COMMIT, NULL);
 	trace("commit                       transaction %u", my_xid());
@@ -216,12 +221,18 @@ commit_transaction(void)
 		if (!config.async)
 			XLogFlush((XLogRecPtr) t->commit);
 		point();
-		make_visible(t);
+		if (!elsewhere)
+			make_visible(t);
 		mine = NULL;
 	}
 	point();
 	xact_callback(XACT_EVENT_COMMIT, NULL);
 	point();
+	if (elsewhere)
+	{
+		sleep_until(now + below(5000));
+		make_visible(t);
+	}
 	release_resources(true, true);
 }
 
