@@ -36,7 +36,8 @@
  * and a crash after it the earlier one, at which the administrator wants the next start to begin.
  * The promise to other servers ends before that, and none follows.
  *
- * test/model checks all of this, for interleavings and for the memory model of AArch64.
+ * test/sim runs all of this under a scheduler, and test/model/litmus checks it for the memory
+ * model of AArch64.
  */
 #include "postgres.h"
 

@@ -7,7 +7,14 @@
  * after the registry has moved to a standby that has not received the last leases granted, and
  * after it was dropped and created again; and also if one more caller lies.
  *
- * How to read it: see generator.pml.  A step is one call of a function of the
+ * How to read it.  A proctype is a process.  A statement is one step, and so is
+ * a whole atomic or d_step block.  Spin interleaves the steps of all processes
+ * in every order.  An "if" takes any branch whose first statement can be carried
+ * out, and spin tries each that can; "else" is for when none can.  A condition
+ * that stands alone, or before "->", waits until it is true.  An "inline" is a
+ * macro.
+ *
+ * A step is one call of a function of the
  * registry, with its answer: a lock on the registry's configuration serializes the calls,
  * and between a call and its answer a server only uses the lease that it has.  An
  * answer that is lost on the way is one that the server does not take.
@@ -33,7 +40,8 @@
  *   release can do harm, and here it arrives at any time, or never.
  * - A stop is a crash after a release.  A server that is started again has another
  *   token, and so has a copy of a server: it is one more server.
- * - The checker watches one ID, as in generator.pml.
+ * - The checker watches one ID.  Each ID issued becomes that one or not, while there is none.  Spin
+ *   tries both, so of a run in which two servers issue an ID it finds the variant that watches this ID.
  * - The standby has any state of the registry that was current once.  The registry
  *   notices with the first call after a move that it has moved.
  * - A registry that is created again has no records, and begins a grace period with the first
@@ -47,7 +55,7 @@
  * Left out: leases of different lengths, all are the longest one; a registry that does not
  * notice that its files were put back, and two registries at once, against which it has no
  * protection; other calls of the operator, who is trusted: that a server is dead, that a lease was
- * lost.  IDs that one server issues twice are covered by generator.pml; here, a server may
+ * lost.  IDs that one server issues twice are for test/sim; here, a server may
  * be granted its previous lease again.
  *
  * Macros: the bounds below; REACH, see there; any other introduces one mistake, for which spin has
@@ -449,7 +457,7 @@ inline stop()
 	crash()
 }
 
-/* An ID of the lease; see generator.pml. */
+/* An ID of the lease. */
 inline issue()
 {
 	if

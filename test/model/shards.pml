@@ -7,8 +7,8 @@
  * refused only after a fault: its issuer has lost the transaction, or is a new server that is behind,
  * and has not taken part in a call yet, or a call has failed before that.
  *
- * How to read it: see generator.pml.  A step is one call on one server, with its answer.  horizon.pml
- * has the steps within a server, with PROMISES.
+ * How to read it: see registry.pml.  A step is one call on one server, with its answer.  test/sim has
+ * the steps within a server.
  *
  * Simplifications compared with C and SQL, and the reasons for which nothing is lost by them:
  *
