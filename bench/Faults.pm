@@ -1,5 +1,4 @@
-# Faults of servers, injected one after the other while clients use the servers: by bench/chaos, bench/feed and
-# bench/torture.
+# Faults of servers, injected one after the other while clients use the servers: by bench/chaos and bench/feed.
 #
 # A server is a hash: its name and node, its clock, the seconds that this may be off (clock_off), and the longest
 # time in seconds for which the server or a session is paused (longest_pause).  Another node can take its place.

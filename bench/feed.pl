@@ -13,7 +13,7 @@ use SnowflakeTest;
 use Test::More;
 use TestClock;
 
-my $rows = $ARGV[3];
+my ($rows, $clock_off) = @ARGV[ 3, 4 ];
 my @pollers = ([ seq => 'bigserial' ], [ uuid => 'UUIDv7' ], [ id => 'Snowflake ID' ],
 	[ xid => 'xid8, pg_snapshot_xmin' ], [ horizon => 'Snowflake ID, horizon' ]);
 
@@ -23,7 +23,7 @@ my $clock = TestClock->new;
 my @lines = ('snowflake.machine_id = 9', "snowflake.max_wait = '60s'", 'fsync = on', 'restart_after_crash = on',
 	'max_prepared_transactions = 200', 'track_commit_timestamp = on', 'max_connections = 150', "max_wal_size = '2GB'",
 	"shared_buffers = '512MB'", "checkpoint_timeout = '2min'", 'log_statement = none');
-my $server = { name => 'server', clock => $clock, clock_off => 0, longest_pause => 0.5,
+my $server = { name => 'server', clock => $clock, clock_off => $clock_off, longest_pause => 0.5,
 	node => snowflake_server('server9', { clock => $clock, extension => 0, init => [ allows_streaming => 1 ] }, @lines) };
 my %node = (9 => $server->{node}, map { $_ => PostgreSQL::Test::Cluster->new("server$_") } 8, 7);
 
@@ -118,6 +118,7 @@ sub promote
 # Faults are more frequent in a short run.
 my %faults = (faults_of(sub { $server }, %faults_of_a_server), 'promote a standby' => \&promote);
 my @names = (('kill a process') x 2, 'kill a server', ('stop a server') x 2, ('terminate sessions') x 2);
+push @names, 'kill a server', ('set the clock of a server') x 3, 'freeze the clock of a server', 'set the floor of a server' if $clock_off;
 
 $server->{node}->psql('postgres', slurp_file("$FindBin::RealBin/feed.sql"), on_error_die => 1);
 add_standby();
@@ -157,6 +158,7 @@ append_to_file("$scratch/result", $result . "The horizon was read $horizons time
 note($result);
 is($missed{horizon}, '0 0 0', 'the poller by horizon has missed no row, and read none twice');
 is(join("\n", @back), '', 'no horizon was below an earlier one, or below the position');
+is(join('', map { grep { /duplicate key.*events_(?:pkey|sno_key)/ } split /^/, slurp_file($_) } glob("$scratch/*.log")), '', 'no two rows had the same ID');
 isnt($missed{id}, '0 0 0', 'the poller by Snowflake ID has missed rows');
 
 sub keep

@@ -1,4 +1,4 @@
--- The objects of bench/feed: a table with four keys for the same rows, the procedures of its
+-- The objects of bench/feed: a table with five keys for the same rows, the procedures of its
 -- writers, and its pollers.  Each poller keeps its position and the rows that it has read in the
 -- database, in the transaction that reads.
 
@@ -14,6 +14,7 @@ CREATE TABLE events (
 	id bigint PRIMARY KEY DEFAULT snowflake_nextval(),
 	seq bigserial UNIQUE,
 	uuid uuid UNIQUE DEFAULT uuid_v7(),
+	sno sno UNIQUE DEFAULT sno_nextval(),
 	writer text NOT NULL,
 	pid integer DEFAULT pg_backend_pid(),
 	xid xid8 DEFAULT pg_current_xact_id(),
