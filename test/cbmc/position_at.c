@@ -1,0 +1,28 @@
+/*
+ * position_at.c
+ *	  sf_position_at is the first position whose tick does not begin before an instant.
+ *
+ * Any instant, and any position of the layout.  The code has no loop.
+ */
+#define EPOCHS_MATTER
+#include "batch.h"
+#include "proof.h"
+
+int
+main(void)
+{
+	SfLayout	layout = any_layout();
+	uint64_t	end = sf_position(&layout, sf_layout_last_tick(&layout) + 1, 0);
+	uint64_t	position = nondet_uint64();
+	SfInstant	instant = nondet_int64();
+	uint64_t	first = sf_position_at(&layout, instant);
+
+	assume(position < end);
+	always((position < first) ==
+		   (sf_layout_tick_start(&layout, sf_position_tick(&layout, position)) < instant));
+	always(first <= end);
+
+	sometimes(first == end);
+	sometimes(first == 0);
+	sometimes(position >= first && first > 0);
+}
