@@ -2,7 +2,7 @@
  * position_at.c
  *	  sf_position_at is the first position whose tick does not begin before an instant.
  *
- * Any instant, and any position of the layout.  The code has no loop.
+ * Any position of the layout, and any instant; with 63 bits of timestamp, any up to the last tick.  The code has no loop.
  */
 #define EPOCHS_MATTER
 #include "batch.h"
@@ -17,7 +17,7 @@ main(void)
 	SfInstant	instant = nondet_int64();
 	uint64_t	first = sf_position_at(&layout, instant);
 
-	assume(position < end);
+	assume(position < end && is_within_int64(&layout, instant));
 	always((position < first) ==
 		   (sf_layout_tick_start(&layout, sf_position_tick(&layout, position)) < instant));
 	always(first <= end);

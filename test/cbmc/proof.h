@@ -100,4 +100,14 @@ any_fields(const SfLayout *layout)
 	return fields;
 }
 
+/*
+ * Whether an instant is not after the start of a tick that int64 cannot exceed.  With 63 bits of
+ * timestamp that is the last tick, from which sf_layout_tick_ceil does not tell later ones.
+ */
+static inline bool
+is_within_int64(const SfLayout *layout, SfInstant instant)
+{
+	return layout->timestamp_bits < 63 || instant <= sf_layout_tick_start(layout, INT64_MAX);
+}
+
 #endif							/* PROOF_H */

@@ -4,9 +4,9 @@
  *	  beyond the cursor.  sf_reservation_is_near has no overflow.
  *
  * Any cursor from 0 to the position after the last one, any time of the clock that a timestamptz can
- * have, any length from the least one to SF_RESERVATION_LONGEST.
- * Positions and ends of reservations that are compared are less than 2^63 microseconds apart.  The
- * code has no loop.
+ * have, any length from the least one to SF_RESERVATION_LONGEST.  With 63 bits of timestamp, the
+ * extension ends at the last tick or before.  A position and the end of a reservation that are
+ * compared are less than 2^63 microseconds apart.  The code has no loop.
  */
 #define EPOCHS_MATTER
 #include "reserved_time.h"
@@ -35,6 +35,7 @@ main(void)
 	from = start_of(&layout, cursor) > now ? start_of(&layout, cursor) : now;
 	until = sf_reservation_next(&layout, now, cursor, length);
 
+	assume(is_within_int64(&layout, from + length));
 	always(until <= end);
 	always(until > cursor || until == end);
 	always(start_of(&layout, until) >= from + length || until == end);

@@ -23,8 +23,8 @@ main(void)
 	always(start >= layout.epoch);
 	always(tick == last_tick + 1 || start < SF_INSTANT_END);
 
-	/* The tick after the last of 63 bits is not an int64. */
-	if (tick <= INT64_MAX)
+	/* The last of 63 bits is INT64_MAX, which also stands for later ones. */
+	if (tick < INT64_MAX)
 	{
 		always((floor >= (int64_t) tick) == (instant >= start));
 		always((ceil <= (int64_t) tick) == (instant <= start));
