@@ -55,6 +55,17 @@ sf_position_next_tick(const SfLayout *layout, uint64_t position)
 	return sf_position(layout, sf_position_tick(layout, position) + 1, 0);
 }
 
+/*
+ * The least position at which a generator starts, the first one of tick 1.  A cursor of 0 is that
+ * of a generator that is not open.  A later one of tick 0 would be within a tick, where the horizon
+ * depends on the machine ID.
+ */
+static inline uint64_t
+sf_position_first(const SfLayout *layout)
+{
+	return sf_position(layout, 1, 0);
+}
+
 /* The part of a range that fits the layout; the range's min must fit it. */
 static inline SfSequenceRange
 sf_sequence_range_within(const SfLayout *layout, SfSequenceRange range)

@@ -128,6 +128,7 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
 	int64		proposal = PG_GETARG_INT64(0);
 	int64		promise = 0;
 	SfGenerator *generator;
+	int64		durable = 0;
 	bool		written = true;
 
 	PreventCommandDuringRecovery("snowflake_promise_horizon()");
@@ -144,12 +145,16 @@ snowflake_promise_horizon(PG_FUNCTION_ARGS)
 	if (proposal != 0)
 	{
 		reach_proposal(generator, proposal);
-		promise = sf_horizon_promise(generator, proposal);
+		promise = sf_horizon_promise(generator, proposal, &durable);
+		if (durable == 0)
+			PG_RETURN_INT64(0);
 	}
-	if (proposal == 0 || (int64) sf_durable_read(SF_DURABLE_PROMISE) < promise)
+	else
+		sf_horizon_end_promises();
+	if (proposal == 0 || (int64) sf_durable_read(SF_DURABLE_PROMISE) < durable)
 	{
 		sf_wait_and_lock(generator);
-		written = sf_change_promise(generator, promise);
+		written = sf_change_promise(generator, durable);
 		sf_generator_unlock(generator);
 	}
 	if (!written)

@@ -73,6 +73,7 @@ typedef struct Horizon
 	/* Protected by the lock. */
 	ReturnedTable returned;
 	int64		promise;		/* the greatest, in all databases; 0: none */
+	bool		promises;		/* whether only promises are returned */
 
 	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
 } Horizon;
@@ -190,6 +191,27 @@ returned_bound(Oid database)
 	int64		bound = entry ? Max(entry->horizon, entry->bound) : horizon->returned.bound;
 
 	return Max(bound, horizon->promise);
+}
+
+/* A bound of the horizons that may have been returned in any database, without promises. */
+static int64
+greatest_returned(void)
+{
+	int64		greatest = horizon->returned.bound;
+
+	for (int i = 0; i < RETURNED_ENTRIES; i++)
+		if (OidIsValid(horizon->returned.entries[i].database))
+			greatest = Max(greatest, horizon->returned.entries[i].horizon);
+	return greatest;
+}
+
+/* An ID, or if that is lower, the greatest that may have been returned. */
+static int64
+bounded_by_returned(int64 id)
+{
+	int64		greatest = greatest_returned();
+
+	return Min(id, greatest);
 }
 
 /*
@@ -391,11 +413,16 @@ lock_and_compute(SfGenerator *generator, Oid database, int64 limit, bool publish
 	return Min(candidate, least);
 }
 
+/* Until the first promise is on disk, the horizon does not advance: see README.md. */
 int64
 sf_horizon_advance(SfGenerator *generator, Oid database)
 {
 	int64		result = lock_and_compute(generator, database, PG_INT64_MAX, true);
 
+	if (horizon->promise != 0)
+		result = Max(result, horizon->promise);
+	if (horizon->promises)
+		result = bounded_by_returned(result);
 	result = note_returned(database, result);
 	sf_lock_release(&horizon->lock);
 	return result;
@@ -417,14 +444,25 @@ sf_horizon_reaches(SfGenerator *generator, int64 proposal)
 }
 
 int64
-sf_horizon_promise(SfGenerator *generator, int64 proposal)
+sf_horizon_promise(SfGenerator *generator, int64 proposal, int64 *durable)
 {
 	int64		result = lock_and_compute(generator, InvalidOid, proposal, true);
 
+	horizon->promises = true;
 	horizon->promise = Max(horizon->promise, result);
 	result = Min(horizon->promise, proposal);
+	*durable = horizon->promise >= greatest_returned() ? horizon->promise : 0;
 	sf_lock_release(&horizon->lock);
 	return result;
+}
+
+void
+sf_horizon_end_promises(void)
+{
+	sf_lock_acquire(&horizon->lock);
+	horizon->promises = false;
+	raise_returned_bound(horizon->promise);
+	sf_lock_release(&horizon->lock);
 }
 
 static SfHorizonHolder
@@ -488,6 +526,7 @@ sf_horizon_opened(SfGenerator *generator, uint64 position, int64 promise)
 	int64		id = promise != 0 ? promise : sf_horizon_at(&generator->layout, position, 0);
 
 	horizon->promise = promise;
+	horizon->promises = promise != 0;
 	raise_candidate(id);
 	raise_returned_bound(id);
 }

@@ -63,8 +63,9 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
  */
 
 /*
- * Compute the horizon of a database; the generator must have been opened.  Raises out_of_memory if
- * there is no memory for the locks of prepared transactions.
+ * Compute the horizon of a database; the generator must have been opened.  If the server makes
+ * promises, of which none is on disk yet, the last horizon.  Raises out_of_memory if there is no
+ * memory for the locks of prepared transactions.
  */
 extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
 
@@ -72,11 +73,18 @@ extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
  * The horizon that several servers have in common: README.md in this directory explains its two
  * steps.  The second one raises what the generator allows to the proposal, so the caller has raised
  * the generator to it; sf_horizon_reaches tells whether that is necessary.  The answer is a promise
- * only when it is on disk.  They raise the errors of sf_horizon_advance.
+ * only when *durable, which is not below it, is on disk.  If that is 0, no promise can be made yet,
+ * because a higher horizon was returned without one.  They raise the errors of sf_horizon_advance.
  */
 extern int64 sf_horizon_propose(SfGenerator *generator);
 extern bool sf_horizon_reaches(SfGenerator *generator, int64 proposal);
-extern int64 sf_horizon_promise(SfGenerator *generator, int64 proposal);
+extern int64 sf_horizon_promise(SfGenerator *generator, int64 proposal, int64 *durable);
+
+/*
+ * The promises end.  As long as one is on disk, it remains the horizon.  No horizon that is
+ * returned afterwards is below a promise.
+ */
+extern void sf_horizon_end_promises(void);
 
 /*
  * All transactions that hold horizons back, in all databases; allocates the array.  Has no effect

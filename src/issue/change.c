@@ -34,6 +34,8 @@
  * The durable end is lowered by the move back alone, when the generator is closed: no batch can be
  * taken any more, and all that were taken are dropped.  A crash before that leaves the later end,
  * and a crash after it the earlier one, at which the administrator wants the next start to begin.
+ * The postmaster's memory notes the move first, so that the generator stays closed when a process
+ * crashes, and all are restarted.
  * The promise to other servers ends before that, and none follows.
  *
  * test/sim runs all of this under a scheduler, and test/model/litmus checks it for the memory
@@ -62,6 +64,20 @@ next_position(SfGenerator *generator, int line)
 }
 
 /*
+ * The lines in the order in which they are raised.  The active one is the last: if it were ahead of
+ * the clock before the other one is, sessions would take this for a step back of the clock, and use
+ * the other line.  Sessions can change the active line meanwhile, so it is read once.
+ */
+static void
+order_lines(SfGenerator *generator, int order[SF_LINES])
+{
+	int			active = sf_generator_line(generator);
+
+	order[0] = sf_generator_lines(generator) == 1 ? 0 : !active;
+	order[1] = active;
+}
+
+/*
  * The durable ends are on disk before sessions see the position.  The new generation ends the
  * batches that sessions hold, which can be below the floor even if no cursor is.  A session that
  * has read the new generation takes no batch below the floor, since the cursors were written before
@@ -73,6 +89,7 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
 	XLogRecPtr	written = InvalidXLogRecPtr;
 	bool		raised = false;
+	int			order[SF_LINES];
 
 	for (int line = 0; line < sf_generator_lines(generator); line++)
 	{
@@ -82,8 +99,10 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 	XLogFlush(written);
 	if (!sf_generator_is_open(generator))
 		return raised;
-	for (int line = 0; line < sf_generator_lines(generator); line++)
+	order_lines(generator, order);
+	for (int i = 0; i < sf_generator_lines(generator); i++)
 	{
+		int			line = order[i];
 		uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until[line]);
 
 		if (reserved_until < position)
@@ -99,7 +118,7 @@ SfOpening
 sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *layout_recorded)
 {
 	uint64		tick_start = sf_position_at(&generator->layout, instant);
-	uint64		position = Max(tick_start, 1);
+	uint64		position = Max(tick_start, sf_position_first(&generator->layout));
 	SfOpening	status = SF_OPENING_DONE;
 
 	*raised = false;
@@ -195,7 +214,9 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before, boo
 		sf_position_at(&generator->layout, instant) < pg_atomic_read_u64(&generator->lease_start))
 		return SF_OPENING_DONE;
 	*moved = true;
+	sf_postmaster_note_moved_back(generator->kind);
 	pg_atomic_write_u32(&generator->moved_back, 1);
+	pg_write_barrier();			/* a session that finds it closed sees why */
 	close_locked(generator);
 	if (generator->kind == SF_GENERATOR_BIGINT)
 		sf_durable_set(SF_DURABLE_PROMISE, 0);
@@ -250,14 +271,17 @@ static void
 begin_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant until)
 {
 	bool		open = sf_generator_is_open(generator);
+	int			order[SF_LINES];
 
+	order_lines(generator, order);
 	if (open)
 		sf_begin_change(generator);
 	if (open && pg_atomic_read_u32(&generator->machine_id) != machine_id)
 		sf_generator_leave_tick(generator);
 	sf_generator_set_lease(generator, machine_id, from, until);
-	for (int line = 0; open && line < sf_generator_lines(generator); line++)
+	for (int i = 0; open && i < sf_generator_lines(generator); i++)
 	{
+		int			line = order[i];
 		uint64		reserved_until = pg_atomic_read_u64(&generator->reserved_until[line]);
 		uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
 

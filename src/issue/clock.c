@@ -5,15 +5,18 @@
  * A clock that is set to a wrong year for a moment would move the generators to that year, and
  * callers would wait for years after the clock is corrected.  So the wall clock is compared with
  * the clock that counts from the boot of the machine, and that is never set: their difference is
- * constant, except for corrections of the wall clock.  Shared memory keeps the greatest difference
- * that was accepted, at first that of the start of the server.  A difference that exceeds it by
- * more than snowflake.max_clock_step is refused until an administrator accepts it; a smaller excess
- * makes the difference the new greatest one.  Steps back do not change the greatest difference, so
- * that a clock may return to its previous time.
+ * constant, except for corrections of the wall clock.  Each generator keeps the greatest difference
+ * that it has accepted, at first that of the start of the server.  A difference that exceeds it is
+ * a jump of the clock.  Steps back do not change the greatest difference, so that a clock may
+ * return to its previous time.
  *
- * A jump that moves the generator no further than max_clock_step is harmless, however far the clock
- * jumped.  A clock that was more than max_clock_step behind the generator was wrong; a jump that
- * corrects it is accepted.
+ * A jump is refused if it is longer than snowflake.max_clock_step, and also moves the generator by
+ * more than that, until an administrator accepts it.  Any other jump is harmless, and is accepted.
+ * The correction of a clock that was behind is usually harmless, since it moves the generator only
+ * by the time for which the generator was not used.  Without the jump, the clock may also be before
+ * the first time of the layout.  Such a clock is wrong for certain, as one is that has lost its
+ * time while the machine was off; no ID can be issued by it, and a jump that corrects it is
+ * accepted.
  *
  * The boot clock counts while the machine sleeps, but not while a hypervisor
  * has paused it: if a virtual machine was paused for longer than max_clock_step, its clock has to
@@ -97,29 +100,42 @@ note_reading(SfGenerator *generator, TimestampTz now)
 		report_regression(generator, step);
 }
 
+/* Raise the error if a jump to a reading of the clock is refused for a generator at a position. */
+static void
+refuse_jump(SfGenerator *generator, uint64 position, TimestampTz now, int64 jump)
+{
+	int64		step = pg_atomic_read_u32(&sf_shared_required()->max_clock_step) * INT64CONST(1000);
+	TimestampTz end = sf_generator_time(generator, position);
+
+	if (step > 0 && jump > step && now - end > step && now - jump >= generator->layout.epoch)
+		report_jump(jump, step);
+}
+
+/* The position that the generator has reached, or at which it will be opened. */
+static uint64
+reached_position(SfGenerator *generator)
+{
+	uint64		position = sf_generator_end(generator);
+
+	for (int line = 0; position == 0 && line < sf_generator_lines(generator); line++)
+		position = sf_opening_position(generator, line);
+	return position;
+}
+
 static void
 check_jump(SfGenerator *generator, TimestampTz now)
 {
-	SfShared   *shared = sf_shared_required();
 	int64		current = sf_clock_difference(now);
-	uint64		seen = pg_atomic_read_u64(&shared->clock_difference);
+	uint64		seen = pg_atomic_read_u64(&generator->clock_difference);
 
 	for (;;)
 	{
 		int64		jump = current - (int64) seen;
-		int64		step;
 
 		if (jump <= WORTH_KEEPING)
 			return;
-		step = pg_atomic_read_u32(&shared->max_clock_step) * INT64CONST(1000);
-		if (step > 0 && jump > step)
-		{
-			TimestampTz end = sf_generator_time(generator, sf_generator_end(generator));
-
-			if (now - end > step && end - (now - jump) <= step)
-				report_jump(jump, step);
-		}
-		if (pg_atomic_compare_exchange_u64(&shared->clock_difference, &seen, (uint64) current))
+		refuse_jump(generator, reached_position(generator), now, jump);
+		if (pg_atomic_compare_exchange_u64(&generator->clock_difference, &seen, (uint64) current))
 			return;
 	}
 }
@@ -131,22 +147,30 @@ sf_clock_check(SfGenerator *generator, TimestampTz now)
 	note_reading(generator, now);
 }
 
+void
+sf_clock_refuse(SfGenerator *generator, uint64 position, TimestampTz now)
+{
+	int64		accepted = (int64) pg_atomic_read_u64(&generator->clock_difference);
+
+	refuse_jump(generator, position, now, sf_clock_difference(now) - accepted);
+}
+
 /*
  * The clock is read here, after the cursor: a reading from before other sessions moved the cursor
  * would look like a step back.  If nothing above the cursor is reserved, the line was not used
  * since it was opened or raised, and can be ahead by what was reserved before a crash.
  */
 SfLineChoice
-sf_clock_choose_line(SfGenerator *generator, int line, uint64 cursor, TimestampTz *other)
+sf_clock_choose_line(SfGenerator *generator, uint64 cursor, uint64 reserved_until,
+					 uint64 other_cursor, TimestampTz *other)
 {
 	const SfLayout *layout = &generator->layout;
 	TimestampTz now = GetCurrentTimestamp();
 	int64		tolerated = sf_generator_max_ahead(generator);
-	uint64		other_cursor = pg_atomic_read_u64(&generator->cursor[!line]);
 
 	if (sf_generator_lines(generator) == 1)
 		return SF_LINE_KEEP;
-	if (pg_atomic_read_u64(&generator->reserved_until[line]) <= cursor)
+	if (reserved_until <= cursor)
 		tolerated = sf_reservation_tolerated(generator);
 	*other = sf_layout_tick_start(layout, sf_line_last_tick(layout, other_cursor) + 1);
 	return sf_line_choose(layout, cursor, other_cursor, sf_layout_tick_floor(layout, now),
@@ -157,6 +181,10 @@ int64
 sf_clock_accept(SfShared *shared)
 {
 	int64		current = sf_clock_difference(GetCurrentTimestamp());
+	int64		least = PG_INT64_MAX;
 
-	return current - (int64) pg_atomic_exchange_u64(&shared->clock_difference, (uint64) current);
+	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+		least = Min(least, (int64) pg_atomic_exchange_u64(&shared->generators[i].clock_difference,
+														  (uint64) current));
+	return current - least;
 }

@@ -12,20 +12,31 @@
  * logged; no other action is needed, since the generator never moves backward
  * by itself.
  *
- * Raises object_not_in_prerequisite_state when it has jumped forward by more
- * than snowflake.max_clock_step since it was last accepted.
+ * Raises object_not_in_prerequisite_state when it has jumped forward by more than
+ * snowflake.max_clock_step since it was last accepted, and the generator would move by more than
+ * that.
  */
 extern void sf_clock_check(SfGenerator *generator, TimestampTz now);
 
 /*
- * Whether a line, whose cursor was read and is ahead of the clock, is still to be used.  Always
- * SF_LINE_KEEP for a generator with one line; otherwise *other is the time from which on the other
- * line can be used.
+ * Raise the error that sf_clock_check would raise for a generator that has come to a position, and
+ * change nothing.
  */
-extern SfLineChoice sf_clock_choose_line(SfGenerator *generator, int line, uint64 cursor,
+extern void sf_clock_refuse(SfGenerator *generator, uint64 position, TimestampTz now);
+
+/*
+ * Whether a line, whose cursor is ahead of the clock, is still to be used.  Its cursor and
+ * reserved_until were read together.  Always SF_LINE_KEEP for a generator with one line; otherwise
+ * *other is the time from which on the other line can be used.
+ */
+extern SfLineChoice sf_clock_choose_line(SfGenerator *generator, uint64 cursor,
+										 uint64 reserved_until, uint64 other_cursor,
 										 TimestampTz *other);
 
-/* Accept the current wall clock.  Returns how far it had jumped, in us. */
+/*
+ * Accept the current wall clock for all generators.  Returns how far it had jumped, in us: the
+ * longest of the jumps that they had not accepted.
+ */
 extern int64 sf_clock_accept(SfShared *shared);
 
 #endif							/* SF_CLOCK_H */

@@ -192,8 +192,8 @@ count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *ba
 		sf_wait_note_used_up(generator, batch->tick);
 }
 
-static void
-report_exhausted(const SfGenerator *generator)
+void
+sf_report_exhausted(SfGenerator *generator)
 {
 	uint64		last_tick = sf_layout_last_tick(&generator->layout);
 	TimestampTz end = sf_layout_tick_start(&generator->layout, last_tick + 1);
@@ -220,11 +220,13 @@ wait_or_switch(SfShared *shared, SfGenerator *generator, SfWait *wait, const Sta
 {
 	TimestampTz allowed = sf_layout_tick_start(&generator->layout, batch->tick) - state->allowance;
 	TimestampTz other;
-	SfLineChoice choice = sf_clock_choose_line(generator, state->line, state->cursor, &other);
+	uint64		other_cursor = pg_atomic_read_u64(&generator->cursor[!state->line]);
+	SfLineChoice choice = sf_clock_choose_line(generator, state->cursor, state->reserved_until,
+											   other_cursor, &other);
 	uint32		switches = state->switches;
 
 	if (choice == SF_LINE_KEEP && batch->tick > sf_layout_last_tick(&generator->layout))
-		report_exhausted(generator);
+		sf_report_exhausted(generator);
 	if (sf_generator_is_closed(generator))
 	{
 		sf_wait_for_lease(shared, generator, wait);
@@ -380,12 +382,11 @@ extend_or_wait(SfGenerator *generator, SfWait *wait, const StateRead *state, Tim
 }
 
 static SF_HOT void
-take_batch(SfGeneratorKind kind, TimestampTz now)
+take_batch(SfGeneratorKind kind, TimestampTz now, SfWait *wait)
 {
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator = &shared->generators[kind];
 	HeldBatch  *held = &held_batches[kind];
-	SfWait		wait = {0};
 	SfBatchTerms terms = {.layout = &generator->layout,.range = generator->range};
 	SfDemand	demand = held->demand;
 	uint32		failed = 0;
@@ -401,7 +402,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 		SfBatch		batch;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!read_or_wait(shared, generator, &wait, &state))
+		if (!read_or_wait(shared, generator, wait, &state))
 			continue;
 
 		/*
@@ -411,7 +412,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 		if (sf_generator_lines(generator) > 1)
 			now = GetCurrentTimestamp();
 		sf_clock_check(generator, now);
-		state.allowance = sf_wait_allowance(generator, &wait, now);
+		state.allowance = sf_wait_allowance(generator, wait, now);
 		set_terms(&terms, &state, pg_atomic_read_u32(&shared->sequence_jitter), now);
 
 		switch (sf_batch_next(&terms, state.cursor, &batch))
@@ -420,7 +421,7 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 				if (!publish_and_swap(generator, &state, &batch, &failed))
 					break;
 				hold_batch(held, generator, &state, &batch, &demand, failed > 0, now);
-				sf_wait_end(generator, &wait);
+				sf_wait_end(generator, wait);
 				count_batch(generator, &terms, &batch);
 				if (sf_reservation_is_near(&generator->layout, batch.start, terms.reserved_until,
 										   generator->reserved.length))
@@ -428,13 +429,13 @@ take_batch(SfGeneratorKind kind, TimestampTz now)
 				return;
 			case SF_BATCH_AHEAD:
 			case SF_BATCH_EXHAUSTED:
-				wait_or_switch(shared, generator, &wait, &state, &batch);
+				wait_or_switch(shared, generator, wait, &state, &batch);
 				break;
 			case SF_BATCH_NOT_RESERVED:
 				if (sf_generator_is_past_lease(generator, batch.tick))
-					sf_wait_for_lease(shared, generator, &wait);
+					sf_wait_for_lease(shared, generator, wait);
 				else
-					extend_or_wait(generator, &wait, &state, now);
+					extend_or_wait(generator, wait, &state, now);
 				break;
 		}
 	}
@@ -470,9 +471,11 @@ issue_position(SfGeneratorKind kind)
 
 	if (unlikely(held->left == 0 || !tick_is_current(held, now) || !is_of_generation(held)))
 	{
-		take_batch(kind, now);
+		SfWait		wait = {0};
+
+		take_batch(kind, now, &wait);
 		while (unlikely(!is_of_generation(held)))
-			take_batch(kind, GetCurrentTimestamp());
+			take_batch(kind, GetCurrentTimestamp(), &wait);
 	}
 	Assert(held->left > 0);
 	held->left--;

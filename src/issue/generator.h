@@ -31,6 +31,9 @@ extern int64 sf_next_id(void);
  */
 extern SfSno sf_next_sno(uint8 metabyte);
 
+/* Raise sequence_generator_limit_exceeded: the next tick is after the last one of the layout. */
+pg_noreturn extern void sf_report_exhausted(SfGenerator *generator);
+
 /*
  * The last ID that sf_next_id returned in this session; false if there is none,
  * or if it was forgotten.

@@ -57,6 +57,16 @@ hint_no_worker(void)
 void
 sf_lease_report_none(SfLeaseState *registry, const char *name)
 {
+	SfLeaseStatus status = sf_lease_state(registry).last.state;
+
+	if (status == SF_LEASE_REFUSED || status == SF_LEASE_UNREACHABLE)
+		sf_lease_request(registry, SF_REQUEST_SOON);
+	sf_lease_refuse(registry, name);
+}
+
+void
+sf_lease_refuse(SfLeaseState *registry, const char *name)
+{
 	SfLeaseState state = sf_lease_state(registry);
 	const SfAnswer *last = &state.last;
 	SfLeaseStatus status = last->state;
@@ -81,7 +91,6 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errhint("Wait for the next renewal of the lease, or increase \"snowflake.registry_lease\" or decrease \"snowflake.max_ahead\".  To wait longer, increase \"snowflake.max_wait\"."));
 			break;
 		case SF_LEASE_REFUSED:
-			sf_lease_request(registry, SF_REQUEST_SOON);
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID without a lease of a machine ID",
@@ -92,7 +101,6 @@ sf_lease_report_none(SfLeaseState *registry, const char *name)
 					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
 			break;
 		case SF_LEASE_UNREACHABLE:
-			sf_lease_request(registry, SF_REQUEST_SOON);
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID while the registry is unreachable", name),

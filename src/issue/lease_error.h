@@ -14,4 +14,7 @@
  */
 pg_noreturn extern void sf_lease_report_none(SfLeaseState *registry, const char *name);
 
+/* The same, without a request. */
+pg_noreturn extern void sf_lease_refuse(SfLeaseState *registry, const char *name);
+
 #endif							/* SF_LEASE_ERROR_H */

@@ -88,8 +88,9 @@ pin_number(SfGenerator *generator, uint32 configured, const char *setting)
 	return number;
 }
 
+/* SF_MACHINE_ID_NOT_PINNED if a registry leases it. */
 static uint32
-bigint_machine_id(SfShared *shared)
+configured_for_bigint(SfShared *shared)
 {
 	SfGenerator *generator = &shared->generators[SF_GENERATOR_BIGINT];
 	int			configured = sf_configured_machine_id(shared);
@@ -101,7 +102,7 @@ bigint_machine_id(SfShared *shared)
 		return 0;
 	if (configured == SF_MACHINE_ID_UNSET)
 		report_unset(generator);
-	return pin_number(generator, (uint32) configured, "snowflake.machine_id");
+	return (uint32) configured;
 }
 
 static void
@@ -153,16 +154,22 @@ leased_sno_partition(SfShared *shared, uint32 leased)
 	return leased;
 }
 
+/* Fix the number, unless a registry leases it or the layout has no bits for it. */
 static uint32
-sno_partition(SfShared *shared)
+fix_number(SfShared *shared, SfGeneratorKind kind, uint32 number)
 {
-	return pin_number(&shared->generators[SF_GENERATOR_SNO], configured_sno_partition(shared),
-					  partition_setting(shared) == SF_MACHINE_ID_UNSET ?
-					  "snowflake.machine_id" : "snowflake.sno_partition");
+	SfGenerator *generator = &shared->generators[kind];
+	bool		is_partition = kind == SF_GENERATOR_SNO &&
+	partition_setting(shared) != SF_MACHINE_ID_UNSET;
+
+	if (generator->leased || (kind == SF_GENERATOR_BIGINT && generator->layout.machine_bits == 0))
+		return number;
+	return pin_number(generator, number,
+					  is_partition ? "snowflake.sno_partition" : "snowflake.machine_id");
 }
 
-SF_HOT uint32
-sf_machine_id(SfShared *shared, SfGeneratorKind kind)
+uint32
+sf_next_machine_id(SfShared *shared, SfGeneratorKind kind)
 {
 	uint32		pinned = pg_atomic_read_u32(&shared->generators[kind].machine_id);
 
@@ -170,5 +177,17 @@ sf_machine_id(SfShared *shared, SfGeneratorKind kind)
 		return leased_sno_partition(shared, pinned);
 	if (pinned != SF_MACHINE_ID_NOT_PINNED)
 		return pinned;
-	return kind == SF_GENERATOR_SNO ? sno_partition(shared) : bigint_machine_id(shared);
+	return kind == SF_GENERATOR_SNO ?
+		configured_sno_partition(shared) : configured_for_bigint(shared);
+}
+
+SF_HOT uint32
+sf_machine_id(SfShared *shared, SfGeneratorKind kind)
+{
+	SfGenerator *generator = &shared->generators[kind];
+	uint32		pinned = pg_atomic_read_u32(&generator->machine_id);
+
+	if (pinned != SF_MACHINE_ID_NOT_PINNED && !(kind == SF_GENERATOR_SNO && generator->leased))
+		return pinned;
+	return fix_number(shared, kind, sf_next_machine_id(shared, kind));
 }

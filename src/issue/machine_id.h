@@ -19,6 +19,9 @@
  */
 extern uint32 sf_machine_id(SfShared *shared, SfGeneratorKind kind);
 
+/* The same, but not fixed: what the next call of sf_machine_id returns, or raises. */
+extern uint32 sf_next_machine_id(SfShared *shared, SfGeneratorKind kind);
+
 /* The number that is in use, or SF_MACHINE_ID_UNSET if it is not fixed yet. */
 extern int	sf_machine_id_in_use(SfShared *shared, SfGeneratorKind kind);
 

@@ -206,6 +206,29 @@ write_opening(SfGenerator *generator, int line, uint64 position)
 	return sf_durable_raise_end(generator, line, end);
 }
 
+SfOpening
+sf_opening_positions(SfGenerator *generator, uint64 positions[SF_LINES], int *line)
+{
+	SfOpening	layout = SF_OPENING_DONE;
+
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		return SF_OPENING_MOVED_BACK;
+	if (generator->kind == SF_GENERATOR_BIGINT)
+		layout = sf_durable_layout_check(generator);
+	if (layout != SF_OPENING_DONE)
+		return layout;
+	for (int i = 0; i < sf_generator_lines(generator); i++)
+	{
+		positions[i] = sf_opening_position(generator, i);
+		if (positions[i] == 0)
+			return SF_OPENING_LOST;
+	}
+	*line = sf_generator_lines(generator) == 1 ? 0 :
+		sf_line_at_start(&generator->layout, positions, GetCurrentTimestamp(),
+						 sf_reservation_tolerated(generator));
+	return SF_OPENING_DONE;
+}
+
 /*
  * The lock is held.  Afterwards no cursor is below the durable end or the lease, and nothing above
  * it is reserved.  The durable ends are written first: if that fails, the generator is as before.
@@ -216,33 +239,19 @@ open_locked(SfGenerator *generator)
 	uint64		lease_end = pg_atomic_read_u64(&generator->lease_end);
 	uint64		positions[SF_LINES] = {0};
 	XLogRecPtr	written = InvalidXLogRecPtr;
-	SfOpening	layout = SF_OPENING_DONE;
 	uint64		promise = 0;
-	int			line = 0;
+	int			line;
+	SfOpening	status = sf_opening_positions(generator, positions, &line);
 
-	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		return SF_OPENING_MOVED_BACK;
+	if (status != SF_OPENING_DONE)
+		return status;
 	if (generator->kind == SF_GENERATOR_BIGINT)
-	{
-		layout = sf_durable_layout_check(generator);
 		promise = sf_durable_read(SF_DURABLE_PROMISE);
-	}
-	if (layout != SF_OPENING_DONE)
-		return layout;
-	for (int i = 0; i < sf_generator_lines(generator); i++)
-	{
-		positions[i] = sf_opening_position(generator, i);
-		if (positions[i] == 0)
-			return SF_OPENING_LOST;
-	}
 	for (int i = 0; i < sf_generator_lines(generator); i++)
 		written = write_opening(generator, i, positions[i]);
 	XLogFlush(written);
 	if (promise != 0)			/* again, because standbys can lack it */
 		sf_durable_raise(SF_DURABLE_PROMISE, promise);
-	if (sf_generator_lines(generator) > 1)
-		line = sf_line_at_start(&generator->layout, positions, GetCurrentTimestamp(),
-								sf_reservation_tolerated(generator));
 	if (generator->leased)
 		sf_postmaster_note_opened(generator->kind);
 	if (generator->kind == SF_GENERATOR_BIGINT)

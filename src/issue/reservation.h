@@ -45,4 +45,11 @@ extern int64 sf_reservation_tolerated(SfGenerator *generator);
  */
 extern uint64 sf_opening_position(SfGenerator *generator, int line);
 
+/*
+ * Where the lines of a generator that is not open start, and the line that is active then; or why
+ * it cannot be opened.  Changes nothing.
+ */
+extern SfOpening sf_opening_positions(SfGenerator *generator, uint64 positions[SF_LINES],
+									  int *line);
+
 #endif							/* SF_RESERVATION_H */

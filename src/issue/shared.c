@@ -16,7 +16,6 @@
 #include "utils/acl.h"
 #include "utils/guc.h"
 
-#include "clocks.h"
 #include "core/hot.h"
 #include "core/sno.h"
 #include "horizon/horizon.h"
@@ -43,7 +42,10 @@ horizon_of(SfShared *memory)
 	return (char *) memory + CACHELINEALIGN(sizeof(SfShared));
 }
 
-/* After the crash of a process, restore the lease, or without a registry the machine IDs. */
+/*
+ * After the crash of a process, restore the lease, or without a registry the machine IDs; and a
+ * generator that was moved back stays closed.
+ */
 static void
 restore_shared(SfShared *new)
 {
@@ -53,6 +55,11 @@ restore_shared(SfShared *new)
 	{
 		SfGenerator *generator = &new->generators[i];
 
+		if (sf_postmaster_was_moved_back(generator->kind))
+		{
+			pg_atomic_write_u32(&generator->moved_back, 1);
+			pg_atomic_write_u64(&generator->lease_end, 0);
+		}
 		if (!generator->leased)
 			pg_atomic_write_u32(&generator->machine_id, sf_postmaster_machine_id(generator->kind));
 		else if (lease->number != 0)
@@ -78,7 +85,6 @@ make_shared(SfShared *new)
 	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
 	pg_atomic_init_u32(&new->max_clock_step, (uint32) sf_settings_max_clock_step);
 	pg_atomic_init_u32(&new->sequence_jitter, (uint32) sf_settings_sequence_jitter);
-	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
 					  &sf_settings_layout, sf_settings_layout_text,
 					  sf_settings_sequence_range, leased);

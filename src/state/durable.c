@@ -156,7 +156,6 @@ sf_durable_end(SfGeneratorKind kind, int line, SfInstant *end)
 	return number != 0;
 }
 
-/* No line starts at 0, which is the cursor of a generator that is not open. */
 uint64
 sf_durable_position(const SfGenerator *generator, int line)
 {
@@ -166,7 +165,7 @@ sf_durable_position(const SfGenerator *generator, int line)
 	if (!sf_durable_end(generator->kind, line, &end))
 		return 0;
 	position = sf_position_at(&generator->layout, end);
-	return Max(position, 1);
+	return Max(position, sf_position_first(&generator->layout));
 }
 
 XLogRecPtr

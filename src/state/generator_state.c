@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "atomic.h"
+#include "clocks.h"
 #include "state/generator_state.h"
 
 /* Whether no cache line contains parts of two fields, wherever the struct is in memory. */
@@ -38,6 +39,8 @@ sf_generator_init(SfGenerator *generator, SfGeneratorKind kind, const SfLayout *
 	pg_atomic_init_u32(&generator->switches, 0);
 	pg_atomic_init_u32(&generator->moved_back, 0);
 	pg_atomic_init_u64(&generator->latest_clock, SF_CLOCK_NOT_SEEN);
+	pg_atomic_init_u64(&generator->clock_difference,
+					   (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	pg_atomic_init_u32(&generator->max_ahead, 0);
 	pg_atomic_init_u64(&generator->began, 0);
 	pg_atomic_init_u64(&generator->floor, 0);

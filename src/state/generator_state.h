@@ -196,6 +196,12 @@ typedef struct SfGenerator
 	pg_atomic_uint64 latest_clock;
 
 	/*
+	 * The greatest difference, in microseconds, of wall clock and boot clock
+	 * that was accepted (issue/clock.c), an int64.
+	 */
+	pg_atomic_uint64 clock_difference;
+
+	/*
 	 * The second that is examined for an overflow (issue/wait.c): its first
 	 * tick, and how many of its ticks are used up.
 	 */

@@ -20,7 +20,9 @@
  * release cannot release a later lease.
  *
  * Generators that have been opened are noted here as well, because a generator that was lost with
- * shared memory does not show whether it had issued IDs.
+ * shared memory does not show whether it had issued IDs.  So are those that an administrator has
+ * moved back, which issue no IDs until the server is restarted: a restart of the processes does not
+ * count, as the administrator may still be deleting the rows with the later IDs.
  *
  * Without a registry the machine ID is kept: its first use fixes it until the server is restarted,
  * and a restart of the processes after a crash does not count.  An administrator swaps two machine
@@ -45,6 +47,7 @@ typedef struct PostmasterMemory
 
 	/* Each is written by backends, always to true. */
 	bool		opened[SF_GENERATOR_COUNT];
+	bool		moved_back[SF_GENERATOR_COUNT];
 
 	/* See encode_pinned; 0 for none. */
 	pg_atomic_uint64 machine_ids[SF_GENERATOR_COUNT];
@@ -132,6 +135,18 @@ bool
 sf_postmaster_was_opened(SfGeneratorKind kind)
 {
 	return memory->opened[kind];
+}
+
+void
+sf_postmaster_note_moved_back(SfGeneratorKind kind)
+{
+	memory->moved_back[kind] = true;
+}
+
+bool
+sf_postmaster_was_moved_back(SfGeneratorKind kind)
+{
+	return memory->moved_back[kind];
 }
 
 static uint64

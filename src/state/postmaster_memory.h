@@ -51,6 +51,10 @@ extern void sf_postmaster_forget_lease(void);
 extern void sf_postmaster_note_opened(SfGeneratorKind kind);
 extern bool sf_postmaster_was_opened(SfGeneratorKind kind);
 
+/* The same of whether it was moved back. */
+extern void sf_postmaster_note_moved_back(SfGeneratorKind kind);
+extern bool sf_postmaster_was_moved_back(SfGeneratorKind kind);
+
 /*
  * Fix the machine ID of a generator for this run of the postmaster.  Of several callers the first
  * one decides; returns the number that is fixed.

@@ -7,30 +7,44 @@
  */
 #include "record.h"
 
-static TimestampTz greatest_time;	/* of an ID, a floor or a lease */
-static int64 accepted;			/* the greatest difference of the clocks */
+/* Of each kind. */
+static TimestampTz greatest_time[2];	/* of an ID, a floor or a lease */
+static int64 accepted[2];		/* the greatest difference of the clocks */
 TimestampTz reached[2];
 int			steps_back;
 int64		behind_until;
 
 /*
- * Times up to this one were issued, or can be.  A jump of the clock is accepted if it lands at most
- * max_clock_step after the generator, and, as documented, if the clock was more than that behind.
+ * A session can have read the wall clock this long before it compares it with the boot clock, and
+ * so take a jump for a shorter one.
  */
-#define SHORT_STEP	3000000		/* leases, ticks and max_ahead move a
-								 * generator as far */
+#define LATE_READING	2000000
 
-void
-oracle_time(TimestampTz time)
+/*
+ * Whether a generator accepts the clock: a jump is not longer than max_clock_step, or moves the
+ * generator by no more than that, or corrects a clock from before the epoch.
+ */
+static void
+may_accept_clock(SfGeneratorKind kind)
 {
 	int64		step = microseconds(config.max_clock_step);
-	int64		difference = (int64) ((SfShared *) shmem)->clock_difference.value;
-	bool		behind_is_enough = left_out[step <= SHORT_STEP ? ANY_JUMP_AFTER_CRASH : ANY_JUMP];
 
-	greatest_time = Max(greatest_time, time);
-	if (greatest_time + step >= wall() ||
-		(behind_is_enough && (step <= SHORT_STEP || greatest_time - (now + difference) > step)))
-		accepted = Max(accepted, wall_offset);
+	if (step == 0 || wall_offset - accepted[kind] <= step + LATE_READING ||
+		greatest_time[kind] + step >= wall() ||
+		now + accepted[kind] < generator_of(kind)->layout.epoch)
+		accepted[kind] = Max(accepted[kind], wall_offset);
+}
+
+/* Times up to this one were issued, or can be. */
+void
+oracle_time(SfGeneratorKind kind, TimestampTz time)
+{
+	const SfGenerator *generator = generator_of(kind);
+	uint64		cursor = Max(generator->cursor[0].value, generator->cursor[1].value);
+
+	greatest_time[kind] = Max(greatest_time[kind], time);
+	greatest_time[kind] = Max(greatest_time[kind], sf_generator_time(generator, cursor));
+	may_accept_clock(kind);
 }
 
 /* A lease begins or ends: the cursors leave their ticks. */
@@ -43,12 +57,12 @@ oracle_lease_changes(void)
 		uint64		end = Max(generator->cursor[0].value, generator->cursor[1].value);
 
 		if (end > 0)
-			oracle_time(sf_generator_time(generator, end) + generator->layout.tick_length);
+			oracle_time(kind, sf_generator_time(generator, end) + generator->layout.tick_length);
 	}
 }
 
 void
-check_time(TimestampTz time, int64 tick)
+check_time(SfGeneratorKind kind, TimestampTz time, int64 tick)
 {
 	int64		ahead = microseconds(config.max_ahead);
 	int64		step = microseconds(config.max_clock_step);
@@ -57,39 +71,35 @@ check_time(TimestampTz time, int64 tick)
 		fail("P2: an ID is %lld us ahead of the clock", (long long) (time - current->greatest_clock));
 	if (time <= current->least_clock - tick)
 		fail("P2: an ID is %lld us behind the clock", (long long) (current->least_clock - time));
-	if (step > 0 && time > Max(now + accepted, greatest_time) + step + ahead + tick)
-		fail("P2: an ID after a jump of the clock by %lld us", (long long) (wall_offset - accepted));
+	if (step > 0 && time > Max(now + accepted[kind], greatest_time[kind]) + step + ahead + tick)
+		fail("P2: an ID after a jump of the clock by %lld us",
+			 (long long) (wall_offset - accepted[kind]));
 }
 
-/* It moves the generator by more than max_clock_step, which was not more than that ahead. */
+/* The clock has jumped by more than max_clock_step, and moves the generator by more than that. */
 bool
 jump_is_right(void)
 {
 	int64		step = microseconds(config.max_clock_step);
-	int64		difference = (int64) ((SfShared *) shmem)->clock_difference.value;
+	int64		difference = (int64) generator_of(call.kind)->clock_difference.value;
 
-	return step > 0 && current->greatest_clock - call.reached > step &&
-		call.reached - (now + difference) <= step;
+	/* Another session can accept a clock meanwhile. */
+	difference = Min(difference, call.difference);
+	return step > 0 && current->greatest_clock - call.began - difference > step &&
+		current->greatest_clock - call.reached > step;
 }
 
 void
 oracle_clock_accepted(void)
 {
-	accepted = Max(accepted, wall_offset);
+	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+		accepted[kind] = Max(accepted[kind], wall_offset);
 }
-
-/*
- * A session can have read the wall clock this long before it compares it with the boot clock, and
- * so take a jump for a shorter one.
- */
-#define LATE_READING	2000000
 
 /* An administrator or a time service sets the clock. */
 void
 oracle_clock_set(int64 by)
 {
-	int64		step = microseconds(config.max_clock_step);
-
 	wall_offset += by;
 	if (by < 0)
 	{
@@ -98,28 +108,21 @@ oracle_clock_set(int64 by)
 	}
 	for (int i = NUMBER(TOCK); i <= NUMBER(BIGINT); i++)
 		if (i == NUMBER(TOCK) || i == NUMBER(TICK) || i == NUMBER(BIGINT))
-			oracle_time((TimestampTz) (in_memory[i] + (uint64) SF_UNIX_EPOCH));
-	if (step == 0 || wall_offset - accepted <= step + LATE_READING)
-		accepted = Max(accepted, wall_offset);
+			oracle_time(i == NUMBER(BIGINT) ? SF_GENERATOR_BIGINT : SF_GENERATOR_SNO, end_of(i));
 }
 
-/*
- * CREATE EXTENSION in another database checks the clock, also if the generator of bigint is not open:
- * such a generator has reached the beginning of its layout, and so each long jump moves it.
- */
+/* CREATE EXTENSION in another database checks the clock for the generator of bigint. */
 void
 oracle_creation_begins(void)
 {
-	const SfGenerator *generator = generator_of(SF_GENERATOR_BIGINT);
-
-	call.reached = generator->cursor[0].value == 0 ? generator->layout.epoch :
-		reached[SF_GENERATOR_BIGINT];
+	call.reached = reached[SF_GENERATOR_BIGINT];
+	call.difference = (int64) generator_of(SF_GENERATOR_BIGINT)->clock_difference.value;
 }
 
 TimestampTz
 oracle_greatest_time(void)
 {
-	return greatest_time;
+	return Max(greatest_time[0], greatest_time[1]);
 }
 
 void
@@ -127,13 +130,14 @@ clocks_begin(void)
 {
 	steps_back = 0;
 	behind_until = 0;
-	greatest_time = Max(START, config.layouts[0].epoch);
+	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+		greatest_time[kind] = Max(START, config.layouts[0].epoch);
 }
 
 void
 clocks_start(void)
 {
-	accepted = wall_offset;
+	accepted[0] = accepted[1] = wall_offset;
 	reached[SF_GENERATOR_BIGINT] = end_of(NUMBER(BIGINT));
 	reached[SF_GENERATOR_SNO] = Max(end_of(NUMBER(TICK)), end_of(NUMBER(TOCK)));
 }

@@ -50,7 +50,7 @@ is_right(void)
 	if (has("READ COMMITTED"))
 		return IsolationUsesXactSnapshot();
 	if (has("lease") || has("registry") || has("release of the machine ID"))
-		return config.leased || (left_out[CAUSE_OF_MOVE_BACK] && weak && move_begun[call.kind]);
+		return config.leased;
 	if (has("within the layout"))
 		return true;
 	if (has("within"))

@@ -56,8 +56,6 @@ oracle_transaction_begins(void)
 void
 check_proposal(int64 id)
 {
-	if (left_out[PROMISE_BEFORE_EPOCH] && sf_layout_in_force()->epoch > START)
-		return;
 	if (id < transaction_proposed && transaction_run == run)
 		fail("P8: ID %lld is below the proposal %lld", (long long) id,
 			 (long long) transaction_proposed);
@@ -96,17 +94,14 @@ void
 oracle_horizon(int64 horizon, int64 view)
 {
 	int			database = (int) MyDatabaseId;
-	bool		before_epoch = config.layouts[config.layout].epoch > START;
 
 	trace("horizon                      %lld of database %d", (long long) horizon, database);
 	reader_ends();
 	greatest_returned = Max(greatest_returned, horizon);
 	if (IsolationUsesXactSnapshot() || call.in_recovery)
 		fail("P8: a horizon in a transaction with one snapshot, or in recovery");
-	if (before_epoch && left_out[promised > 0 ? PROMISE_BEFORE_EPOCH : HORIZON_BEFORE_EPOCH])
-		return;
 	if (horizon < call.returned && call.run == run && !config.many_databases &&
-		!(left_out[FIRST_PROMISE] && promised > 0))
+		!move_begun[SF_GENERATOR_BIGINT])
 		fail("P8: the horizon is %lld, after %lld", (long long) horizon, (long long) call.returned);
 	if (call.run == run && call.promised > 1 && promised >= call.promised && !move_begun[SF_GENERATOR_BIGINT] &&
 		in_memory[NUMBER(PROMISE)] != 0 && horizon > (int64) in_memory[NUMBER(PROMISE)])
@@ -116,8 +111,6 @@ oracle_horizon(int64 horizon, int64 view)
 			if (t->database == database && t->ids[i] < horizon)
 				fail("P8: row %lld is not in the view of the horizon %lld", (long long) t->ids[i],
 					 (long long) horizon);
-	if (promised > 0 && left_out[FIRST_PROMISE])
-		horizon = Min(horizon, (int64) on_disk[NUMBER(PROMISE)]);
 	returned[database] = Max(returned[database], horizon);
 }
 
@@ -140,9 +133,6 @@ void
 oracle_promise_begins(void)
 {
 	changes[SF_GENERATOR_BIGINT]++;
-	if (promised == 0 && left_out[FIRST_PROMISE])
-		memset(returned, 0, sizeof(returned));
-	promised = Max(promised, 1);
 }
 
 void
@@ -153,6 +143,12 @@ oracle_promise(int64 proposal, int64 promise)
 	changes[SF_GENERATOR_BIGINT]++;
 	if (call.run != run)
 		return;
+	if (promise == 0)			/* a higher horizon was returned, but the
+								 * guard refuses lower IDs */
+	{
+		unreported = true;
+		return;
+	}
 	if (promise > proposal || (call.promised >= proposal && promise < proposal))
 		fail("P8: promise %lld of %lld, after %lld", (long long) promise, (long long) proposal,
 			 (long long) call.promised);
@@ -160,15 +156,13 @@ oracle_promise(int64 proposal, int64 promise)
 		fail("P8: a promise after a move back");
 	if (!move_begun[SF_GENERATOR_BIGINT] && on_disk[NUMBER(PROMISE)] < (uint64) promise)
 		fail("P8: a promise that is not on disk");
-	if (promise == 0)
-		return;
-	oracle_time(sf_layout_tick_start(sf_layout_in_force(),
+	oracle_time(SF_GENERATOR_BIGINT,
+				sf_layout_tick_start(sf_layout_in_force(),
 									 sf_layout_decompose(sf_layout_in_force(), promise).tick));
 	promised = Max(promised, promise);
 	/* Without a lease the generator is not raised to the proposal. */
 	proposed = Max(proposed, config.leased ? promise : proposal);
-	if (!(config.layouts[config.layout].epoch > START && left_out[PROMISE_BEFORE_EPOCH]))
-		returned[0] = Max(returned[0], promise);
+	returned[0] = Max(returned[0], promise);
 }
 
 /*
@@ -189,10 +183,8 @@ refusal_is_right(void)
 	bound = Max(bound, promise_at_start);
 	if (promise_at_start == 0)
 		bound = Max(bound, sf_layout_boundary(sf_layout_in_force(), began) + 1);
-	if (config.many_databases || (promised > 0 && left_out[FIRST_PROMISE]))
+	if (config.many_databases)
 		bound = Max(bound, greatest_returned);
-	if (left_out[HORIZON_BEFORE_EPOCH] && sf_layout_in_force()->epoch > START)
-		return true;
 	return call.id < bound || readers > 0 || unreported;
 }
 

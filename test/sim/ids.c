@@ -183,13 +183,13 @@ check_id(int machine, uint64 position, TimestampTz time, uint64 key, bool second
 		fail("P1: sequence %u is outside of the range", sequence);
 	if (time < call.floor)
 		fail("P1: an ID is %lld us before the floor", (long long) (call.floor - time));
-	check_time(time, tick);
+	check_time(kind, time, tick);
 	check_reservation(kind, position, second_line);
 	check_machine(kind, machine, time);
 	check_wait();
 	if (kind == SF_GENERATOR_BIGINT)
 		check_order(&id, tick);
-	oracle_time(time);
+	oracle_time(kind, time);
 	reached[kind] = Max(reached[kind], time);
 	check_starvation(id.duration);
 	if (issued_count == IDS)

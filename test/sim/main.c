@@ -46,22 +46,6 @@ seconds(void)
 	return Max(seconds_of(CLOCK_PROCESS_CPUTIME_ID), (passed - began) / 3);
 }
 
-/* Look for a failure that is known. */
-static bool
-include_known(const char *name)
-{
-	for (int i = 0; i < KNOWN_COUNT; i++)
-		if (strcmp(name, known_names[i]) == 0)
-		{
-			left_out[i] = false;
-			return true;
-		}
-	printf("The failures that are known are:\n");
-	for (int i = 0; i < KNOWN_COUNT; i++)
-		printf("%s\n", known_names[i]);
-	return false;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -75,8 +59,7 @@ main(int argc, char **argv)
 	int			option,
 				failed = 0;
 
-	memset(left_out, true, sizeof(left_out));
-	while ((option = getopt(argc, argv, "s:n:t:o:p:kvwx:")) != -1)
+	while ((option = getopt(argc, argv, "s:n:t:o:p:kvw")) != -1)
 		switch (option)
 		{
 			case 's':
@@ -102,10 +85,6 @@ main(int argc, char **argv)
 				break;
 			case 'w':
 				weak = true;
-				break;
-			case 'x':
-				if (!include_known(optarg))
-					return 2;
 				break;
 			default:
 				return 2;

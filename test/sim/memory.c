@@ -28,7 +28,7 @@ static const struct
 #define FIELD(field)	{#field, offsetof(SfGenerator, field), sizeof(((SfGenerator *) 0)->field)}
 	FIELD(generation), FIELD(max_ahead), FIELD(machine_id), FIELD(switches),
 	FIELD(reserved_until), FIELD(lease_start), FIELD(lease_end), FIELD(moved_back),
-	FIELD(began), FIELD(floor), FIELD(latest_clock), FIELD(lock), FIELD(cursor),
+	FIELD(began), FIELD(floor), FIELD(latest_clock), FIELD(clock_difference), FIELD(lock), FIELD(cursor),
 	FIELD(yield_until), FIELD(stats),
 };
 
@@ -36,15 +36,12 @@ static const char *
 name_of(const volatile void *p)
 {
 	static char name[60];
-	const SfShared *shared = (const SfShared *) shmem;
 	size_t		offset = (size_t) ((const char *) p - shmem);
 	size_t		first = offsetof(SfShared, generators);
 
 	snprintf(name, sizeof(name), "shared+%zu", offset);
 	if (offset >= sizeof(SfShared))
 		snprintf(name, sizeof(name), "horizon+%zu", offset - sizeof(SfShared));
-	else if (p == &shared->clock_difference)
-		return "clock_difference";
 	else if (offset >= offsetof(SfShared, durable) && offset < offsetof(SfShared, lease))
 		snprintf(name, sizeof(name), "durable[%zu]", (offset - offsetof(SfShared, durable)) / 8);
 	else if (offset >= first)

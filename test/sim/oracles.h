@@ -15,38 +15,6 @@
 #define DATABASES	320			/* more than horizon.c keeps */
 #define START		((TimestampTz) INT64CONST(820000000000000)) /* of the wall clock */
 
-/*
- * Failures that are known, and left out unless "run --with NAME" is given.  A name goes when its
- * cause is mended.
- */
-typedef enum Known
-{
-	FIRST_PROMISE,				/* the first promise lowers the horizon, and a
-								 * start forgets the horizons before it */
-	HORIZON_BEFORE_EPOCH,		/* the horizon goes back over a crash */
-	PROMISE_BEFORE_EPOCH,		/* rows appear below a promise after a restart */
-	ANY_JUMP,					/* jumps of any length are accepted when a
-								 * floor or a lease is ahead of the clock */
-	ANY_JUMP_AFTER_CRASH,		/* the same, if max_clock_step is about a
-								 * reservation */
-	WAIT_AFTER_CHANGE,			/* a call waits longer than max_wait */
-	SNO_AFTER_FLOOR,			/* the line of sno changes while a floor or a
-								 * lease raises the lines, so that the snos of
-								 * a session can decrease */
-	SNO_AFTER_RESTART,			/* the same, if others extend the reservation
-								 * while a session compares the clock with the
-								 * cursor from before */
-	CAUSE_OF_MOVE_BACK,			/* weak memory: the error after a move back is
-								 * that of a missing lease */
-	ORDER_AFTER_STEP_BACK,		/* a session uses a batch of an earlier tick
-								 * again when the clock has stepped back to it */
-} Known;
-
-#define KNOWN_COUNT	(ORDER_AFTER_STEP_BACK + 1)
-
-extern const char *const known_names[KNOWN_COUNT];
-extern bool left_out[KNOWN_COUNT];
-
 /* A call of the extension, with what was known when it began. */
 typedef struct Call
 {
@@ -63,12 +31,12 @@ typedef struct Call
 	bool		reads;			/* it can return a horizon */
 	TimestampTz floor;
 	TimestampTz reached;		/* by IDs of the kind */
+	int64		difference;		/* of the clocks, that was accepted */
 	int64		began;
 	int			run;
 	int64		promised;
 	int64		returned;		/* the horizon of the database */
 	int			changes;
-	uint32		generation;
 	uint64		lease_start;
 	int			bigint_machine; /* that a partition has to have; or -1 */
 	int64		id;				/* of the guard */
@@ -90,10 +58,10 @@ extern void oracle_floor_begins(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_floor(SfGeneratorKind kind, TimestampTz instant);
 extern bool oracle_move_back_begins(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_moved_back(SfGeneratorKind kind, TimestampTz instant);
-extern void oracle_time(TimestampTz time);	/* can be issued from now on */
+extern void oracle_time(SfGeneratorKind kind, TimestampTz time);
 extern void oracle_clock_accepted(void);
-extern void oracle_layout_accepted(void);
 extern void oracle_creation_begins(void);
+extern void oracle_layout_accepted(void);
 extern void oracle_created(void);
 extern void oracle_error(void);
 

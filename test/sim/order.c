@@ -3,7 +3,7 @@
  *	  "P3: In a session, each ID is greater than the previous one.  Across the sessions of a server, a
  *	  later ID is greater than an earlier one if more time lies between the two than max_ahead, a
  *	  tick and the duration of both calls together."  IDs of type sno do not increase when the clock
- *	  steps back.
+ *	  steps back, and a transaction can then use a batch from before.
  */
 #include "record.h"
 
@@ -13,7 +13,6 @@ static int	line_used;			/* of sno, since the start; or -1 */
 static OF_PROCESS int64 last_bigint = -1;
 static OF_PROCESS SfSno last_sno = {{0}};
 static OF_PROCESS int64 last_sno_at = 0;
-static OF_PROCESS int last_changes = 0;
 static OF_PROCESS int transaction_steps_back = 0;
 
 void
@@ -38,9 +37,8 @@ check_order(const Issued *id, int64 tick)
 		const Issued *other = &issued[i];
 		int64		between = id->returned - id->duration - other->returned;
 
-		if (left_out[ORDER_AFTER_STEP_BACK] &&
-			(other->steps_back != steps_back || transaction_steps_back != steps_back))
-			continue;
+		if (other->steps_back != steps_back || transaction_steps_back != steps_back)
+			continue;			/* it can use a batch from before the step */
 		if (other->kind == SF_GENERATOR_BIGINT && other->run == run && other->key > id->key &&
 			between > least + other->duration)
 			fail("P3: ID %lld is lower than %lld, which was issued %lld us before",
@@ -56,31 +54,17 @@ check_order_of_session(int64 id)
 	last_bigint = id;
 }
 
-/* A session has taken the line that was not active; whether a failure that is known can be the cause. */
-static bool
-change_is_known(int line)
-{
-	const SfGenerator *generator = generator_of(SF_GENERATOR_SNO);
-	bool		extended = generator->reserved_until[!line].value > generator->cursor[!line].value;
-
-	return (left_out[SNO_AFTER_FLOOR] && (config.floor || config.leased)) ||
-		(left_out[SNO_AFTER_RESTART] && run > 1 && (line_used >= 0 || extended));
-}
-
 void
 check_order_of_snos(const SfSno *id)
 {
 	int			line = sf_sno_decompose(id).tick_tock;
-	bool		changed = last_changes != changes[SF_GENERATOR_SNO] || restoring[SF_GENERATOR_SNO] > 0;
 
-	if (line != Max(line_used, 0) && steps_back == 0 && !change_is_known(line) &&
+	if (line != Max(line_used, 0) && steps_back == 0 &&
 		(line_used >= 0 || is_undisturbed()))
 		fail("P3: the line of sno has changed although the clock has not stepped back");
-	if (sf_sno_compare(id, &last_sno) <= 0 && last_sno_at >= behind_until &&
-		!(left_out[SNO_AFTER_FLOOR] && changed))
+	if (sf_sno_compare(id, &last_sno) <= 0 && last_sno_at >= behind_until)
 		fail("P3: the snos of a session decrease");
 	line_used = line;
 	last_sno = *id;
 	last_sno_at = now;
-	last_changes = changes[SF_GENERATOR_SNO];
 }

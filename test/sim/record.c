@@ -5,20 +5,6 @@
  */
 #include "record.h"
 
-const char *const known_names[KNOWN_COUNT] = {
-	[FIRST_PROMISE] = "first_promise",
-	[HORIZON_BEFORE_EPOCH] = "horizon_before_epoch",
-	[PROMISE_BEFORE_EPOCH] = "promise_before_epoch",
-	[ANY_JUMP] = "any_jump",
-	[ANY_JUMP_AFTER_CRASH] = "any_jump_after_crash",
-	[WAIT_AFTER_CHANGE] = "wait_after_change",
-	[SNO_AFTER_FLOOR] = "sno_after_floor",
-	[SNO_AFTER_RESTART] = "sno_after_restart",
-	[CAUSE_OF_MOVE_BACK] = "cause_of_move_back",
-	[ORDER_AFTER_STEP_BACK] = "order_after_step_back",
-};
-bool		left_out[KNOWN_COUNT];
-
 OF_PROCESS Call call = {0};
 int			run;
 TimestampTz moved_to[2];
@@ -91,13 +77,13 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.lost = oracle_is_lost(kind),
 			.floor = floors[kind],
 			.reached = reached[kind],
+			.difference = (int64) generator_of(kind)->clock_difference.value,
 			.began = now,
 			.run = run,
 			.promised = promised,
 			.returned = returned[MyDatabaseId],
 			.changes = changes[kind],
 			.other_line_is_free = kind == SF_GENERATOR_SNO && other_line_is_free(),
-			.generation = generator_of(kind)->generation.value,
 			.lease_start = generator_of(kind)->lease_start.value,
 			.bigint_machine = generator_of(SF_GENERATOR_SNO)->machine_id.value == SF_MACHINE_ID_NOT_PINNED ?
 			machine_used[SF_GENERATOR_BIGINT] : -1,
@@ -125,7 +111,7 @@ oracle_floor_begins(SfGeneratorKind kind, TimestampTz instant)
 	changes[kind]++;
 	restoring[kind]++;
 	call.restores = true;
-	oracle_time(instant + generator_of(kind)->layout.tick_length);
+	oracle_time(kind, instant + generator_of(kind)->layout.tick_length);
 }
 
 void
@@ -212,15 +198,19 @@ oracle_server_starts(bool new_postmaster)
 	SfLease		kept = registry_kept();
 
 	run++;
-	end_move_back(SF_GENERATOR_BIGINT);
-	end_move_back(SF_GENERATOR_SNO);
-	memset(lowered_at, 0, sizeof(lowered_at));
+	if (new_postmaster)
+	{
+		end_move_back(SF_GENERATOR_BIGINT);
+		end_move_back(SF_GENERATOR_SNO);
+		memset(lowered_at, 0, sizeof(lowered_at));
+	}
 	restoring[0] = restoring[1] = 0;
 	ids_start(new_postmaster);
 	clocks_start();
 	order_start();
 	horizons_start();
-	if (!new_postmaster && kept.number != 0 && generator_of(0)->lease_end.value == 0 &&
+	if (!new_postmaster && kept.number != 0 && !move_begun[0] &&
+		generator_of(0)->lease_end.value == 0 &&
 		sf_position_at(&config.layouts[config.layout], kept.until) > 0)
 		fail("P6: the lease was lost in a crash");
 }

@@ -60,7 +60,7 @@ extern int64 behind_until;		/* the clock has caught up after a step back */
 
 extern void clocks_begin(void);
 extern void clocks_start(void);
-extern void check_time(TimestampTz time, int64 tick);
+extern void check_time(SfGeneratorKind kind, TimestampTz time, int64 tick);
 extern bool jump_is_right(void);
 
 /* P3 (order.c) */

@@ -84,7 +84,8 @@ grant(int machine, TimestampTz from, TimestampTz until, bool ours)
 	{
 		machine, from, until
 	};
-	oracle_time(from);
+	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
+		oracle_time(kind, from);
 	oracle_lease_changes();
 }
 

@@ -286,6 +286,7 @@ administrate(void)
 	else if (config.jump && chance(3))
 	{
 		(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+		oracle_clock_accepted();	/* of one generator before the other */
 		(void) call_function(snowflake_accept_clock, 0);
 		oracle_clock_accepted();
 	}

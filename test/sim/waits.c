@@ -84,8 +84,6 @@ check_wait(void)
 {
 	int64		longest = sf_settings_max_wait < 0 ? 600000 : Max(sf_settings_max_wait, 10);
 
-	if (left_out[WAIT_AFTER_CHANGE] && generator_of(call.kind)->generation.value != call.generation)
-		return;
 	if (call.counts && current->waited > microseconds(longest + 5))
 		fail("P6: a call waited for %lld ms, with max_wait %d", (long long) current->waited / 1000,
 			 sf_settings_max_wait);
