@@ -1470,6 +1470,7 @@ CREATE FUNCTION pg_stat_snowflake(
 	OUT skew interval,
 	OUT horizon timestamptz,
 	OUT horizon_lag interval,
+	OUT refusal text,
 	OUT stats_reset timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE ROWS 2;
@@ -1479,7 +1480,7 @@ COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake; 
 CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
 
 COMMENT ON VIEW pg_stat_snowflake IS
-'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds; horizon is the time of the least horizon of all databases, and horizon_lag for how long transactions have held it back';
+'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds; horizon is the time of the least horizon of all databases, and horizon_lag for how long transactions have held it back; refusal says why the next ID would be refused or would wait, and is null if it would not';
 
 CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;

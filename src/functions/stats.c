@@ -18,6 +18,7 @@
 #include "utils/tuplestore.h"
 
 #include "functions/arguments.h"
+#include "functions/refusal.h"
 #include "horizon/horizon.h"
 #include "issue/machine_id.h"
 #include "issue/shared.h"
@@ -190,6 +191,14 @@ add_horizon(Row *row, SfGenerator *generator)
 }
 
 static void
+add_refusal(Row *row, SfShared *shared, SfGenerator *generator)
+{
+	const char *refusal = sf_refusal(shared, generator);
+
+	add_column_if(row, refusal != NULL, refusal ? CStringGetTextDatum(refusal) : (Datum) 0);
+}
+
+static void
 fill_row(Row *row, SfShared *shared, SfGenerator *generator)
 {
 	SfCounters *stats = &generator->stats;
@@ -211,6 +220,7 @@ fill_row(Row *row, SfShared *shared, SfGenerator *generator)
 	add_column(row, TimestampTzGetDatum(sf_layout_tick_start(&generator->layout, end)));
 	add_lease(row, shared, generator);
 	add_horizon(row, generator);
+	add_refusal(row, shared, generator);
 	add_column(row, TimestampTzGetDatum((TimestampTz) pg_atomic_read_u64(&stats->since)));
 }
 
@@ -361,7 +371,8 @@ sno_snapshot(PG_FUNCTION_ARGS)
 	add_column(&row, TimestampTzGetDatum(GetCurrentTimestamp()));
 	add_column_if(&row, position != 0,
 				  TimestampTzGetDatum(sf_generator_time(generator, position - 1)));
-	add_column_if(&row, other > 1, TimestampTzGetDatum(sf_generator_time(generator, other - 1)));
+	add_column_if(&row, other > sf_position_first(layout),
+				  TimestampTzGetDatum(sf_generator_time(generator, other - 1)));
 	add_column(&row, Int64GetDatum((int64) switches));
 	PG_RETURN_DATUM(HeapTupleGetDatum(tuple_of(&row)));
 }
