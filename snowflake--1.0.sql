@@ -263,6 +263,10 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
  *
  * The position is locked before the horizon is taken, so that it is not above it.  A new
  * consumer begins at the horizon at most, for the same reason.
+ *
+ * A session that inserts a row with the consumer of a row that is not committed waits for its
+ * transaction.  So a session that inserts a new consumer holds an advisory lock until its
+ * transaction ends, and a call that must not wait returns if it cannot get the lock.
  */
 CREATE FUNCTION snowflake_begin_processing(
 	positions regclass, consumer text, start_at timestamptz, at_most interval, wait boolean,
@@ -274,8 +278,10 @@ AS $$
 DECLARE
 	extension CONSTANT regnamespace :=
 		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	advisory CONSTANT bigint := hashtextextended(consumer, positions::oid::bigint);
 	horizon bigint;
 	is_null boolean;
+	is_new boolean := false;
 BEGIN
 	LOOP
 		EXECUTE format('SELECT next_id FROM %s WHERE consumer = $1 FOR UPDATE %s', positions,
@@ -288,11 +294,22 @@ BEGIN
 			RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
 				MESSAGE = format('the position of consumer "%s" is null', consumer);
 		ELSIF is_null IS NULL THEN
+			IF NOT wait AND NOT pg_try_advisory_xact_lock(advisory) THEN RETURN; END IF;
+			PERFORM pg_advisory_xact_lock(advisory);
 			EXECUTE format('INSERT INTO %s (consumer, next_id)
 				VALUES ($1, least(coalesce(%s.snowflake_boundary($2), 0), $3))
 				ON CONFLICT (consumer) DO NOTHING RETURNING next_id', positions, extension)
 			INTO first_id USING consumer, start_at, horizon;
-			EXIT WHEN first_id IS NOT NULL;
+			is_new := first_id IS NOT NULL;
+			EXIT WHEN is_new;
+			EXECUTE format('SELECT next_id IS NULL FROM %s WHERE consumer = $1', positions)
+			INTO is_null USING consumer;
+			IF is_null IS NULL THEN
+				RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+					MESSAGE = format('the position of consumer "%s" was not stored', consumer),
+					DETAIL = format('INSERT into table %s has stored no row.', positions),
+					HINT = 'Look for a trigger or a rule of the table that discards rows.';
+			END IF;
 		END IF;
 		IF NOT wait THEN RETURN; END IF;
 	END LOOP;
@@ -312,6 +329,11 @@ BEGIN
 	EXECUTE format('SELECT least($1,
 		%1$s.snowflake_boundary(%1$s.snowflake_timestamp($2) + $3))', extension)
 	INTO next_id USING horizon, first_id, at_most;
+	IF is_new THEN
+		RAISE NOTICE USING
+			MESSAGE = format('consumer "%s" is new and begins at ID %s', consumer, first_id),
+			HINT = format('If the name is wrong, delete its row from table %s.', positions);
+	END IF;
 END
 $$;
 
@@ -328,6 +350,7 @@ DECLARE
 	extension CONSTANT text :=
 		(SELECT extnamespace::pg_catalog.regnamespace::pg_catalog.text
 		FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake'::name);
+	stored bigint;
 BEGIN
 	IF positions IS NULL OR consumer IS NULL OR command IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -335,6 +358,10 @@ BEGIN
 	ELSIF at_most OPERATOR(pg_catalog.<=) interval '0' THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
 			MESSAGE = 'argument "at_most" must be greater than zero';
+	-- only spaces, semicolons and comments
+	ELSIF command OPERATOR(pg_catalog.~) '^(\s|;|--[^\r\n]*|/\*([^*]|\*+[^*/])*\*+/)*$' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "command" must contain a statement';
 	END IF;
 	EXECUTE 'SELECT * FROM ' OPERATOR(pg_catalog.||) extension
 		OPERATOR(pg_catalog.||) '.snowflake_begin_processing($1, $2, $3, $4, $5)'
@@ -343,13 +370,23 @@ BEGIN
 		EXECUTE command USING first_id, next_id;
 		EXECUTE 'UPDATE ' OPERATOR(pg_catalog.||) positions::pg_catalog.text
 			OPERATOR(pg_catalog.||) ' SET next_id = $1 WHERE consumer OPERATOR(pg_catalog.=) $2'
-		USING next_id, consumer;
+			OPERATOR(pg_catalog.||) ' RETURNING next_id'
+		INTO stored USING next_id, consumer;
+		IF coalesce(stored OPERATOR(pg_catalog.<>) next_id, true) THEN
+			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+				MESSAGE = pg_catalog.format('the position of consumer "%s" was not stored',
+					consumer),
+				DETAIL = pg_catalog.format('The position after the command is %s, not %s.',
+					coalesce(stored::pg_catalog.text, 'missing'), next_id),
+				HINT = 'Look for a trigger of the table, or a statement of the command, that'
+					' changes or removes the row.';
+		END IF;
 	END IF;
 END
 $$;
 
 COMMENT ON PROCEDURE snowflake_process IS
-'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon';
+'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon or was not stored';
 
 /*
  * The type sno

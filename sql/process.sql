@@ -60,8 +60,10 @@ SELECT :next_id > :first_id AS progresses;
 CALL snowflake_process('consumers', 'parts', :'count', at_most => '1000 years') \gset
 SELECT :next_id > (SELECT max(id) FROM events) AS ends_at_the_horizon;
 SELECT n FROM counted ORDER BY calls DESC LIMIT 4;
+SET client_min_messages = warning;
 CALL snowflake_process('consumers', 'tomorrow', :'count', start_at => now() + interval '1 day') \gset
 SELECT :first_id = :next_id AS is_empty, (SELECT next_id FROM consumers WHERE consumer = 'tomorrow') < snowflake_boundary(now() + interval '1 hour') AS is_now;
+RESET client_min_messages;
 
 -- positions can be changed, and consumers removed
 UPDATE consumers SET next_id = 0 WHERE consumer = 'tomorrow';
@@ -80,6 +82,13 @@ CALL snowflake_process('consumers', NULL, :'count');
 CALL snowflake_process('consumers', 'c', NULL);
 CALL snowflake_process('consumers', 'c', :'count', at_most => '0');
 CALL snowflake_process('consumers', 'c', :'count', at_most => '1 hour');
+-- a command without a statement; a comment in a string, and one beside a statement
+CALL snowflake_process('consumers', 'c', '');
+\echo :SQLSTATE
+CALL snowflake_process('consumers', 'c', E' ;\n-- SELECT 1\r\n/* SELECT 2; **/ /**/;--');
+SELECT count(*) FROM consumers WHERE consumer = 'c';
+CALL snowflake_process('consumers', 'c', $$/* text */ SELECT '/* text */' -- text$$) \gset
+DELETE FROM consumers WHERE consumer = 'c';
 INSERT INTO events (body) VALUES ('next');
 CALL snowflake_process('consumers', 'counter', 'COMMIT');
 CALL snowflake_process('consumers', 'counter', 'SELECT $3');
@@ -117,5 +126,34 @@ SELECT count(*) FROM "other consumers" WHERE next_id = :next_id;
 UPDATE "other consumers" SET next_id = NULL;
 CALL snowflake_process('"other consumers"', 'c', 'SELECT 1');
 
+-- a position that is not stored: a trigger that discards the row or changes it, and a command that removes it
+CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF TG_OP = 'UPDATE' AND NEW.consumer = 'changed' THEN
+		NEW.next_id := OLD.next_id;
+		RETURN NEW;
+	END IF;
+	RETURN NULL;
+END
+$$;
+CREATE TABLE results (n bigint);
+DELETE FROM consumers;
+INSERT INTO consumers VALUES ('discarded', 1), ('changed', 1), ('removed', 1);
+CREATE TRIGGER change BEFORE INSERT OR UPDATE ON consumers FOR EACH ROW EXECUTE FUNCTION change();
+\set VERBOSITY terse
+CALL snowflake_process('consumers', 'discarded', 'INSERT INTO results VALUES (1)');
+\echo :SQLSTATE
+CALL snowflake_process('consumers', 'changed', 'INSERT INTO results VALUES (1)');
+CALL snowflake_process('consumers', 'new', 'INSERT INTO results VALUES (1)');
+\echo :SQLSTATE
+CALL snowflake_process('consumers', 'new', 'INSERT INTO results VALUES (1)', wait => false);
+ALTER TABLE consumers DISABLE TRIGGER change;
+CALL snowflake_process('consumers', 'removed', 'DELETE FROM consumers');
+\set VERBOSITY default
+SELECT count(*) FROM results;
+SELECT * FROM consumers ORDER BY consumer;
+
 DROP VIEW total;
+DROP FUNCTION change CASCADE;
+DROP TABLE results;
 DROP TABLE events, counted, consumers, "other consumers";
