@@ -202,7 +202,8 @@ $server->stop;
 $server->start;
 with_names($server, "SELECT pg_replication_origin_advance('test 65533', 'FFFFFFFF/0')", 65533);
 $server->restart;
-fails_with($server, $nextval, '2200H', qr/reached the last timestamp of the Snowflake layout "twitter"/);
+fails_with($server, $nextval, '2200H', qr/reached the last timestamp of the Snowflake layout "twitter"/,
+	qr/DETAIL:  .*  The clock is before that time/, qr/HINT:  Check the clock of this server\.  If it is correct, use snowflake_move_back\(\)/);
 move_back($server, 'now()');
 like($server->safe_psql('postgres', "SET snowflake.max_wait = '60s'; $nextval"), qr/^\d+$/, 'the generator is moved back');
 with_names($server, "SELECT pg_replication_origin_advance('test 65531', '1/1')", 65531);

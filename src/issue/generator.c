@@ -39,6 +39,7 @@
 #include "issue/clock.h"
 #include "issue/generator.h"
 #include "issue/machine_id.h"
+#include "issue/opening_error.h"
 #include "issue/reservation.h"
 #include "issue/shared.h"
 #include "issue/wait.h"
@@ -192,11 +193,14 @@ count_batch(SfGenerator *generator, const SfBatchTerms *terms, const SfBatch *ba
 		sf_wait_note_used_up(generator, batch->tick);
 }
 
+/* If the clock or the floor was wrong, the generator is at the end although the clock is not. */
 void
 sf_report_exhausted(SfGenerator *generator)
 {
 	uint64		last_tick = sf_layout_last_tick(&generator->layout);
 	TimestampTz end = sf_layout_tick_start(&generator->layout, last_tick + 1);
+	bool		was_wrong = GetCurrentTimestamp() + sf_generator_max_ahead(generator) <
+	sf_layout_tick_start(&generator->layout, last_tick);
 
 	ereport(ERROR,
 			errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
@@ -204,7 +208,13 @@ sf_report_exhausted(SfGenerator *generator)
 			errmsg("reached the last timestamp of type sno") :
 			errmsg("reached the last timestamp of the Snowflake layout \"%s\"",
 				   generator->layout_text),
+			was_wrong ?
+			errdetail("The last tick of the layout ends at %s.  The clock is before that time.  The clock was wrong before, or the floor was set to that time.",
+					  timestamptz_to_str(end)) :
 			errdetail("The last tick of the layout ends at %s.", timestamptz_to_str(end)),
+			was_wrong ?
+			errhint("Check the clock of this server.  If it is correct, use %s() with a time after the newest existing ID.  With an earlier time, IDs are issued twice.",
+					sf_back_function(generator->kind)) :
 			generator->kind == SF_GENERATOR_SNO ?
 			errhint("Check the clock of this server.") :
 			errhint("Check the clock of this server.  If it is correct, change \"snowflake.layout\".  IDs of two layouts can be equal, and do not sort by time."));
