@@ -1585,6 +1585,14 @@ CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_create_state'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
+CREATE FUNCTION snowflake_check_slots(taken integer, own integer) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_check_slots'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION snowflake_give_slot_back(number integer) RETURNS void
+AS 'MODULE_PATHNAME', 'snowflake_give_slot_back'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
 DO $$
 DECLARE
 	marked boolean := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl
@@ -1595,7 +1603,20 @@ BEGIN
 		marked := EXISTS (SELECT FROM pg_catalog.pg_parameter_acl
 			WHERE parname = 'snowflake.max_wait');
 	END IF;
-	PERFORM snowflake_create_state(NOT marked);
+	BEGIN
+		PERFORM snowflake_check_slots(count(*)::integer,
+			(count(*) FILTER (WHERE local_id::integer BETWEEN 65528 AND 65534))::integer)
+		FROM pg_show_replication_origin_status();
+		PERFORM snowflake_create_state(NOT marked);
+	EXCEPTION WHEN configuration_limit_exceeded THEN
+		-- all slots or none (slots.c)
+		IF NOT marked THEN
+			PERFORM snowflake_give_slot_back(local_id::integer)
+			FROM pg_show_replication_origin_status()
+			WHERE local_id::integer BETWEEN 65528 AND 65533 AND remote_lsn = '0/0';
+		END IF;
+		RAISE;
+	END;
 	IF NOT marked THEN
 		GRANT SET ON PARAMETER snowflake.max_wait TO PUBLIC;
 	END IF;
@@ -1603,6 +1624,8 @@ END
 $$;
 
 DROP FUNCTION snowflake_create_state(boolean);
+DROP FUNCTION snowflake_check_slots(integer, integer);
+DROP FUNCTION snowflake_give_slot_back(integer);
 
 CREATE FUNCTION snowflake_accept_layout() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

@@ -423,7 +423,7 @@ fails_with($server, $nextval, '53400', qr/could not read the durable state of Sn
 	qr/HINT:  Set "$setting" to at least 7/);
 $server->safe_psql('postgres', 'CREATE DATABASE without');
 (undef, undef, $refused) = $server->psql('without', "\\set VERBOSITY verbose\nCREATE EXTENSION snowflake");
-like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  It needs 7 slots for replication origins, but "$setting" is 0\./, 'CREATE EXTENSION says how many it needs');
+like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  It needs 7 slots for replication origins, but 0 of the 0 slots of "$setting" are free\./, 'CREATE EXTENSION says how many it needs');
 $server->append_conf('postgresql.conf', "$setting = 6");
 $server->stop;
 is($server->start(fail_ok => 1), 0, 'a server with fewer slots than numbers does not start');

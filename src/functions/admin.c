@@ -10,7 +10,6 @@
 
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "replication/origin.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -288,34 +287,6 @@ sno_move_back(PG_FUNCTION_ARGS)
  * EXTENSION keeps it.
  */
 
-static void
-check_slots(void)
-{
-	if (sf_max_origins() < SF_DURABLE_COUNT)
-		ereport(ERROR,
-				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				errmsg("could not create the durable state of Snowflake IDs"),
-				errdetail("It needs %d slots for replication origins, but \"%s\" is %d.",
-						  SF_DURABLE_COUNT, SF_MAX_ORIGINS_NAME, sf_max_origins()),
-				errhint("Increase \"%s\", also on standbys, and restart the server.",
-						SF_MAX_ORIGINS_NAME));
-}
-
-static void
-check_numbers(void)
-{
-	char	   *name;
-
-	for (int number = SF_DURABLE_FIRST; number <= SF_DURABLE_REGISTRY; number++)
-		if (replorigin_by_oid((ReplOriginId) number, true, &name))
-			ereport(ERROR,
-					errcode(ERRCODE_OBJECT_IN_USE),
-					errmsg("the number of replication origin \"%s\" is reserved for Snowflake IDs", name),
-					errdetail("The number is %d.  The durable state of Snowflake IDs has the numbers from %d to %d.",
-							  number, SF_DURABLE_FIRST, SF_DURABLE_REGISTRY),
-					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise that would lose durable state: delete its row from pg_replication_origin instead."));
-}
-
 /*
  * The argument is whether there is no mark.  The script of the extension has locked the catalog in
  * this case, so only one transaction creates the state.  It can continue what an earlier one has
@@ -328,8 +299,6 @@ snowflake_create_state(PG_FUNCTION_ARGS)
 	SfLayout	recorded;
 
 	sf_clock_check(&sf_shared_required()->generators[SF_GENERATOR_BIGINT], now);
-	check_slots();
-	check_numbers();
 	sf_durable_take_slots();
 	if (!PG_GETARG_BOOL(0))
 		PG_RETURN_VOID();
