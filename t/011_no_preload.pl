@@ -1,7 +1,7 @@
 # Without the preload: CREATE EXTENSION is refused, says which line to add, and leaves nothing behind.
 # On a server that has the extension and has lost the line, all functions that need the state or the
 # layout of the server raise the same error.  Functions of their arguments alone, and columns of type
-# sno, can be used.
+# sno, can be used.  A library that replaces a hook of the extension is named by an error.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -125,6 +125,20 @@ is($server->safe_psql('restored', 'SELECT count(*), count(snowflake_timestamp(id
 preload('');
 $server->safe_psql('restored', 'DROP EXTENSION snowflake CASCADE');
 is($server->safe_psql('restored', q{SELECT count(*) FROM pg_proc WHERE probin LIKE '%snowflake%'}), '0', 'the extension can be dropped');
+
+# Libraries that replace a hook of the extension without calling it, if they are loaded later.
+my $library = "$scratch/replace_hook.so";
+chomp(my $headers = `pg_config --includedir-server`);
+system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $library, "$FindBin::RealBin/lib/replace_hook.c");
+$server->stop;
+$server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake, $library'");
+is($server->start(fail_ok => 1), 0, 'a server does not start if a later library replaces the hook that requests memory');
+log_matches($server, 0, qr/FATAL:  snowflake could not set up its shared memory\n.*DETAIL:  A library after "snowflake" in "shared_preload_libraries" does not call the "shmem_request_hook"/, 'and says why');
+$server->append_conf('postgresql.conf', 'replace_hook.startup = on');
+$server->start;
+fails_with($server, 'SELECT snowflake_nextval()', '55000', qr/snowflake could not set up its shared memory/, qr/does not call the "shmem_startup_hook"/, qr/HINT:  Move "snowflake" to the end/);
+preload("$library, snowflake");
+like($server->safe_psql('postgres', 'SELECT snowflake_nextval()'), qr/^\d+$/, 'before the extension, such a library has no effect');
 $server->stop;
 
 done_testing();

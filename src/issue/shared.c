@@ -26,6 +26,10 @@
 
 static SfShared *shared = NULL;
 
+/* Set in the postmaster, and inherited by its processes. */
+static bool preloaded = false;
+static bool requested = false;	/* the memory and the locks */
+
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
@@ -104,6 +108,19 @@ request_shared(void)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(shared_size());
 	sf_lock_request();
+	requested = true;
+}
+
+/* A library that is loaded later can have replaced a hook of ours, without calling it. */
+static void
+report_replaced_hook(int level, const char *hook)
+{
+	ereport(level,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("snowflake could not set up its shared memory"),
+			errdetail("A library after \"snowflake\" in \"shared_preload_libraries\" does not call the \"%s\" of earlier libraries.",
+					  hook),
+			errhint("Move \"snowflake\" to the end of \"shared_preload_libraries\", and restart the server."));
 }
 
 static void
@@ -113,6 +130,8 @@ start_shared(void)
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
+	if (!requested)
+		report_replaced_hook(FATAL, "shmem_request_hook");
 
 	/* After a crash it points into the old segment. */
 	shared = NULL;
@@ -132,6 +151,7 @@ sf_shared_init(void)
 	shmem_request_hook = request_shared;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = start_shared;
+	preloaded = true;
 }
 
 bool
@@ -161,14 +181,22 @@ preload_hint(void)
 				   others, others[0] ? ", " : "", file);
 }
 
+static void
+report_missing(void)
+{
+	if (preloaded)
+		report_replaced_hook(ERROR, "shmem_startup_hook");
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
+			preload_hint());
+}
+
 SF_HOT SfShared *
 sf_shared_required(void)
 {
 	if (sf_shared() == NULL)
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("snowflake must be loaded via \"shared_preload_libraries\""),
-				preload_hint());
+		report_missing();
 	return shared;
 }
 
