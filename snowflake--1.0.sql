@@ -9,6 +9,8 @@ BEGIN
 	IF EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = 'snowflake_checked') THEN
 		RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
 			MESSAGE = 'this database has the functions of portable/snowflake.sql',
+			DETAIL = 'The extension has functions of the same names, and has no record of the IDs'
+				' that these functions have issued.',
 			HINT = 'Run portable/to_extension.sql, which replaces these functions by the'
 				' extension.';
 	END IF;

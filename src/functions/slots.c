@@ -46,7 +46,7 @@ check_numbers(void)
 					errmsg("the number of replication origin \"%s\" is reserved for Snowflake IDs", name),
 					errdetail("The number is %d.  The durable state of Snowflake IDs has the numbers from %d to %d.",
 							  number, SF_DURABLE_FIRST, SF_DURABLE_REGISTRY),
-					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise that would lose durable state: delete its row from pg_replication_origin instead."));
+					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise, dropping it would lose durable state: delete its row from pg_replication_origin instead, with \"allow_system_table_mods\"."));
 }
 
 /* The arguments are the number of all slots that are taken, and of those of the durable state. */

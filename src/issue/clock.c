@@ -59,7 +59,7 @@ report_jump(int64 jump, int64 step)
 				   sf_duration_text(jump)),
 			errdetail("The jump is %s longer than \"snowflake.max_clock_step\", which is %s.  The times of new IDs would jump by more than this limit.",
 					  sf_duration_text(jump - step), sf_duration_text(step)),
-			errhint("Correct the clock.  If it is correct, for example after a pause of a virtual machine, use snowflake_accept_clock().  If a wrong clock is accepted, all later IDs have times after its time."));
+			errhint("Correct the clock.  If it is correct, for example after a pause of a virtual machine, use snowflake_accept_clock(), or, if no database has the extension yet, restart the server.  If a wrong clock is accepted, all later IDs have times after its time."));
 }
 
 static void
