@@ -948,6 +948,15 @@ BEGIN
 	midnight := date_trunc('day', start_at AT TIME ZONE calendar);
 	origin := CASE midnight AT TIME ZONE calendar WHEN start_at THEN midnight
 		ELSE start_at AT TIME ZONE calendar END;
+	IF date_trunc('minute', start_at) <> start_at AND date_trunc('minute', step) = step THEN
+		RAISE NOTICE USING
+			MESSAGE = format('periods of %s begin within a minute', step),
+			DETAIL = format('The argument "start_at" is %s.  The names of partitions contain this'
+				' time, and a later call with another time creates further partitions.', start_at),
+			HINT = format('Pass the start of a period, such as date_trunc(%L, now(), %L).', (
+				SELECT u FROM unnest('{year,month,day,hour,minute}'::text[]) u
+				WHERE date_trunc(u, step) = step LIMIT 1), calendar);
+	END IF;
 	last := 1;
 	FOR i IN 1 .. 100000 LOOP
 		EXIT WHEN starts[last] >= end_at;
@@ -1086,15 +1095,145 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake_check_layout() IS
 'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; internal';
 
+CREATE FUNCTION snowflake_check_clock() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+COMMENT ON FUNCTION snowflake_check_clock() IS
+'raises object_not_in_prerequisite_state if the clock of this server has jumped forward, so that no ID would be issued; internal';
+
 /*
- * The first lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as
- * they are while their bounds are read, and if there is nothing to detach, no reader or writer of
- * the table is blocked.  DETACH PARTITION takes the stronger locks.
+ * The query names the parent, not the partition, which can have another owner.  It would lock the
+ * partition and its indexes to the end of the transaction.  A subtransaction that is rolled back
+ * releases these locks, so that a call does not fill the lock table.
+ */
+CREATE FUNCTION snowflake_has_rows(parent regclass, type regtype, from_id text, to_id text)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET row_security = off	-- an error rather than rows that are not seen
+AS $$
+DECLARE
+	operators CONSTANT regnamespace :=
+		(SELECT typnamespace FROM pg_type WHERE oid = type);
+	key CONSTANT name := (SELECT a.attname FROM pg_partitioned_table p
+		JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+		WHERE p.partrelid = parent);
+	has_rows boolean;
+BEGIN
+	BEGIN
+		EXECUTE format('SELECT true FROM %s WHERE %I OPERATOR(%s.<) %L::%s', parent, key, operators,
+				to_id, type)
+			|| CASE WHEN from_id = '' THEN ''
+				ELSE format(' AND %I OPERATOR(%s.>=) %L::%s', key, operators, from_id, type) END
+			|| ' LIMIT 1' INTO has_rows;
+		RAISE SQLSTATE 'UNDO1';
+	EXCEPTION WHEN SQLSTATE 'UNDO1' THEN
+		RETURN coalesce(has_rows, false);
+	END;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_has_rows(regclass, regtype, text, text) IS
+'returns whether a partitioned table has a row from one bound up to another one; internal';
+
+/*
+ * A wrong clock makes all partitions look old.  While the server runs, snowflake_check_clock()
+ * refuses it; at a start there is nothing to compare it with but the rows.  If the clock is ahead,
+ * no row has a time between the true time and that of the start, and each partition of this time
+ * is empty, or does not exist.  So partitions with rows are removed only if each period from there
+ * up to the present has rows.  Rows of other servers count, too, so this does not depend on the IDs
+ * that this server issues.
+ *
+ * A table that was not used looks the same as one whose clock is wrong.  Only the caller knows.  As
+ * the argument is a length of time, it can be part of the job without an end to the protection.
+ *
+ * The present period can be empty: it may just have begun.
+ */
+CREATE FUNCTION snowflake_check_age(parent regclass, type regtype, old regclass[],
+	from_ids text[], to_ids text[], before timestamptz, max_gap interval)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	has_rows CONSTANT text := format('SELECT %s.snowflake_has_rows($1, $2, $3, $4)', extension);
+	get_bound_time CONSTANT text := format('SELECT %s.snowflake_bound_time($1, $2)', extension);
+	present CONSTANT timestamptz := clock_timestamp();
+	present_id text COLLATE "C";
+	last integer := cardinality(old);	-- the newest one with rows
+	is_used boolean;
+	period record;
+	from_at timestamptz;
+	to_at timestamptz;
+	gap_from timestamptz;	-- the longest gap
+	gap_to timestamptz;
+BEGIN
+	LOOP
+		IF last = 0 THEN
+			RETURN;
+		END IF;
+		EXECUTE has_rows INTO is_used USING parent, type, from_ids[last], to_ids[last];
+		EXIT WHEN is_used;
+		last := last - 1;
+	END LOOP;
+	EXECUTE format('SELECT %s.snowflake_bound($1, $2)', extension)
+	INTO present_id USING type, present;
+	FOR period IN
+		EXECUTE format($query$
+			WITH partition AS MATERIALIZED (
+				SELECT p.from_id COLLATE "C" AS from_id, p.to_id COLLATE "C" AS to_id
+				FROM %s.snowflake_partitions($1, $2) p),
+			point (id) AS (SELECT p.from_id FROM partition p UNION SELECT p.to_id FROM partition p
+				UNION SELECT $3 UNION SELECT $4)
+			SELECT m.from_id, m.to_id
+			FROM (SELECT p.id, lead(p.id) OVER (ORDER BY p.id) FROM point p
+					WHERE p.id BETWEEN $3 AND $4) AS m (from_id, to_id)
+			WHERE m.to_id IS NOT NULL AND NOT EXISTS (
+				SELECT FROM partition p WHERE p.from_id <= m.from_id AND p.to_id > $4)
+			ORDER BY m.from_id$query$, extension)
+		USING parent, type, to_ids[last], present_id
+	LOOP
+		EXECUTE has_rows INTO is_used USING parent, type, period.from_id, period.to_id;
+		IF is_used THEN
+			from_at := NULL;
+			CONTINUE;
+		ELSIF from_at IS NULL THEN
+			EXECUTE get_bound_time INTO from_at USING type, period.from_id;
+		END IF;
+		EXECUTE get_bound_time INTO to_at USING type, period.to_id;
+		IF gap_from IS NULL OR to_at - from_at > gap_to - gap_from THEN
+			gap_from := from_at;
+			gap_to := to_at;
+		END IF;
+	END LOOP;
+	IF gap_from AT TIME ZONE 'UTC' + max_gap < gap_to AT TIME ZONE 'UTC' THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('partitions of table %s are not known to be old', parent),
+			DETAIL = format('The table has no rows from %s to %s, which is %s.  Either it was not'
+				' used, or the clock of this server, which is at %s, is wrong.  These partitions'
+				' end at or before %s: %s.', gap_from, gap_to, gap_to - gap_from, present, before,
+				array_to_string(old, ', ')),
+			HINT = format('Correct the clock if it is wrong.  If the table was not used, pass "%s"'
+				' or more as the argument "max_gap".', gap_to - gap_from);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_check_age(regclass, regtype, regclass[], text[], text[], timestamptz,
+	interval) IS
+'raises object_not_in_prerequisite_state if partitions that are to be removed have rows, and the table has no rows in later periods that are together longer than an interval; internal';
+
+/*
+ * The lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as they
+ * are while their bounds are read, and if there is nothing to detach, no reader or writer of the
+ * table is blocked.  DETACH PARTITION takes the stronger locks.
  *
  * A partition ends at or before an instant if its upper bound is not above the boundary there.
  * MAXVALUE is above, and the default partition has no bound.
  *
- * A key of a sequence looks like an ID of the first days of the layout, so a partition is detached
+ * A key of a sequence looks like an ID of the first days of the layout, so a partition is returned
  * only if the caller knows that all keys at or above its lower bound are IDs.  The server does not
  * know that.  A record that snowflake_adopt() made would be absent for tables that were adopted by
  * hand.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with --no-comments, a
@@ -1102,8 +1241,8 @@ COMMENT ON FUNCTION snowflake_check_layout() IS
  * and remains correct.  MINVALUE counts as the first ID, but partitions of negative keys have no
  * time.
  */
-CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz,
-	since timestamptz DEFAULT 'infinity')
+CREATE FUNCTION snowflake_old_partitions(parent regclass, before timestamptz,
+	since timestamptz DEFAULT 'infinity', max_gap interval DEFAULT '0')
 RETURNS SETOF regclass
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1112,15 +1251,17 @@ DECLARE
 	extension CONSTANT regnamespace :=
 		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	missing CONSTANT text := CASE WHEN parent IS NULL THEN 'parent'
-		WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since' END;
+		WHEN before IS NULL THEN 'before' WHEN since IS NULL THEN 'since'
+		WHEN max_gap IS NULL THEN 'max_gap' END;
 	type regtype;
 	first_id text COLLATE "C";
 	before_id text COLLATE "C";
 	since_id text COLLATE "C";
 	past record;
-	detached regclass[];
+	old regclass[] := '{}';
+	from_ids text[];	-- of old
+	to_ids text[];
 	kept regclass[];
-	partition regclass;
 BEGIN
 	IF missing IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -1129,7 +1270,12 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
 			MESSAGE = 'argument "before" must be finite and not in the future',
 			DETAIL = format('The argument is %s.', before);
+	ELSIF max_gap < '0' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "max_gap" must not be negative',
+			DETAIL = format('The argument is %s.', max_gap);
 	END IF;
+	EXECUTE format('SELECT %s.snowflake_check_clock()', extension);
 	EXECUTE format('SELECT %s.snowflake_lock($1, $2, $3)', extension)
 	USING parent, 'ONLY'::text, 'SHARE UPDATE EXCLUSIVE'::text;
 	EXECUTE format('SELECT %s.snowflake_partition_key($1)', extension) INTO type USING parent;
@@ -1145,14 +1291,15 @@ BEGIN
 	LOOP
 		EXIT WHEN past.to_id > before_id;
 		IF past.to_id > first_id AND coalesce(nullif(past.from_id, ''), first_id) >= since_id THEN
-			detached := detached || past.partition;
+			old := old || past.partition;
+			from_ids := from_ids || past.from_id;
+			to_ids := to_ids || past.to_id;
 		ELSE
 			kept := kept || past.partition;
 		END IF;
 	END LOOP;
-	FOREACH partition IN ARRAY coalesce(detached, '{}') LOOP
-		EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
-	END LOOP;
+	EXECUTE format('SELECT %s.snowflake_check_age($1, $2, $3, $4, $5, $6, $7)', extension)
+	USING parent, type, old, from_ids, to_ids, before, max_gap;
 	IF kept IS NOT NULL THEN
 		RAISE NOTICE USING
 			MESSAGE = format('partitions of table %s were kept, because their keys are not known to'
@@ -1162,12 +1309,36 @@ BEGIN
 			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument'
 				' "since".  Pass -infinity if the table never had other keys.';
 	END IF;
-	RETURN QUERY SELECT unnest(detached);
+	RETURN QUERY SELECT unnest(old);
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz) IS
-'detaches the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, from a table that is partitioned by range of Snowflake IDs; returns them, the oldest first, and raises a notice with those that it keeps because of since; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
+COMMENT ON FUNCTION snowflake_old_partitions(regclass, timestamptz, timestamptz, interval) IS
+'returns the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, of a table that is partitioned by range of Snowflake IDs, the oldest first; raises a notice with those that are left out because of since; raises object_not_in_prerequisite_state if the clock has jumped forward, or if they have rows and the table has no rows in later periods that are together longer than max_gap; requires ownership of the table; locks it in SHARE UPDATE EXCLUSIVE mode';
+
+CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz,
+	since timestamptz DEFAULT 'infinity', max_gap interval DEFAULT '0')
+RETURNS SETOF regclass
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	old regclass[];
+	partition regclass;
+BEGIN
+	EXECUTE format('SELECT ARRAY(SELECT %s.snowflake_old_partitions($1, $2, $3, $4))', extension)
+	INTO old USING parent, before, since, max_gap;
+	FOREACH partition IN ARRAY old LOOP
+		EXECUTE format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
+	END LOOP;
+	RETURN QUERY SELECT unnest(old);
+END
+$$;
+
+COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz, interval) IS
+'detaches the partitions that snowflake_old_partitions() returns, and returns them; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
 
 /*
  * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
@@ -1175,7 +1346,7 @@ COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamp
  * to the parent.
  */
 CREATE FUNCTION snowflake_drop_partitions(parent regclass, before timestamptz,
-	since timestamptz DEFAULT 'infinity')
+	since timestamptz DEFAULT 'infinity', max_gap interval DEFAULT '0')
 RETURNS SETOF text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1186,8 +1357,8 @@ DECLARE
 	names text[];
 	partition text;
 BEGIN
-	EXECUTE format('SELECT ARRAY(SELECT %s.snowflake_detach_partitions($1, $2, $3))::text[]',
-		extension) INTO names USING parent, before, since;
+	EXECUTE format('SELECT ARRAY(SELECT %s.snowflake_detach_partitions($1, $2, $3, $4))::text[]',
+		extension) INTO names USING parent, before, since, max_gap;
 	FOREACH partition IN ARRAY names LOOP
 		EXECUTE format('DROP TABLE %s', partition);
 	END LOOP;
@@ -1195,8 +1366,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz) IS
-'drops the partitions that snowflake_detach_partitions() would detach, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the same locks';
+COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz, interval) IS
+'drops the partitions that snowflake_old_partitions() returns, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the locks of snowflake_detach_partitions()';
 
 /*
  * Adopting tables

@@ -7,7 +7,7 @@ SELECT snowflake_id() > 0 AS id;
 SELECT snowflake_currval() = (snowflake_encode(created_at, machine_id, sequence)) AS decode
 FROM snowflake_decode(snowflake_currval());
 SELECT count(*) > 1 AS visible FROM snowflake_layouts;
-SELECT snowflake_check_layout();
+SELECT snowflake_check_layout(), snowflake_check_clock();
 SELECT snowflake_server_machine_id() = snowflake_machine_id(snowflake_currval()) AS server_machine_id;
 SELECT snowflake_between(snowflake_currval(), now() - interval '1 minute', now() + interval '1 minute');
 

@@ -72,7 +72,7 @@ for my $statement (
 	'SELECT snowflake_server_machine_id()', 'TABLE pg_stat_snowflake', 'SELECT pg_stat_snowflake_reset()', 'CALL snowflake_horizon(NULL)',
 	"SELECT snowflake_adopt('counted', 'id')",
 	"SELECT snowflake_create_partitions('happenings', '2026-11-01', '2026-11-02', '1 day')", "SELECT snowflake_drop_partitions('happenings', '2026-11-01')",
-	'SELECT snowflake_check_layout()', 'SELECT snowflake_accept_layout()', 'SELECT snowflake_accept_clock()', 'SELECT snowflake_accept_registry()',
+	'SELECT snowflake_check_layout()', 'SELECT snowflake_check_clock()', 'SELECT snowflake_accept_layout()', 'SELECT snowflake_accept_clock()', 'SELECT snowflake_accept_registry()',
 	'SELECT snowflake_set_floor(now())', 'SELECT sno_set_floor(now())',
 	"CREATE DATABASE other;\n\\connect other\nCREATE EXTENSION snowflake")
 {

@@ -4,7 +4,7 @@
  *	  or move it back; and the durable state of a server, as CREATE EXTENSION creates it.
  *
  * By default only superusers may call the functions for administrators, except
- * snowflake_check_layout(), which changes nothing.  Each other call is logged.
+ * snowflake_check_layout() and snowflake_check_clock().  Each other call is logged.
  */
 #include "postgres.h"
 
@@ -25,6 +25,7 @@
 PG_FUNCTION_INFO_V1(snowflake_accept_clock);
 PG_FUNCTION_INFO_V1(snowflake_accept_layout);
 PG_FUNCTION_INFO_V1(snowflake_accept_registry);
+PG_FUNCTION_INFO_V1(snowflake_check_clock);
 PG_FUNCTION_INFO_V1(snowflake_check_layout);
 PG_FUNCTION_INFO_V1(snowflake_set_floor);
 PG_FUNCTION_INFO_V1(sno_set_floor);
@@ -63,6 +64,17 @@ snowflake_check_layout(PG_FUNCTION_ARGS)
 
 	if (status != SF_OPENING_DONE)
 		sf_report_not_opened(generator, status);
+	PG_RETURN_VOID();
+}
+
+/*
+ * The generator is not opened.  If it is not open, a jump that it would take for the correction of
+ * a clock that was behind is refused as well.
+ */
+Datum
+snowflake_check_clock(PG_FUNCTION_ARGS)
+{
+	sf_clock_check(&sf_shared_required()->generators[SF_GENERATOR_BIGINT], GetCurrentTimestamp());
 	PG_RETURN_VOID();
 }
 
