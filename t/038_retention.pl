@@ -235,6 +235,44 @@ for my $server (@servers)
 	$server->stop;
 }
 
+# The statements of docs/portable.md, for the edition in SQL.
+{
+	my ($statements) = slurp_file("$FindBin::RealBin/../docs/portable.md") =~ /^```sql\n(DO \$\$.*?)^```/ms;
+	my $run = sub {
+		my ($status, undef, $stderr) = $unused->psql('portable', $_[0] // $statements);
+
+		return $unused->safe_psql('portable', "SELECT count(*), min(tableoid::regclass::text) FROM orders") . ($status == 0 ? '' : " $stderr");
+	};
+
+	set_clock();
+	$unused->start;
+	$unused->safe_psql('postgres', 'CREATE DATABASE portable');
+	$unused->safe_psql('portable', "SET client_min_messages = warning;\n\\i $FindBin::RealBin/../portable/snowflake.sql");
+	$unused->safe_psql('portable', <<'SQL');
+CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+SELECT format('CREATE TABLE orders_%s PARTITION OF orders FOR VALUES FROM (%s) TO (%s)', to_char(month, 'YYYY_MM'), snowflake_boundary(month), snowflake_boundary(month + interval '1 month'))
+FROM generate_series(timestamptz '2026-01-01 00:00Z', '2027-06-01 00:00Z', '1 month') AS month \gexec
+INSERT INTO orders SELECT snowflake_boundary(at) FROM generate_series(timestamptz '2026-01-01 00:00Z', '2027-03-15 00:00Z', '1 day') at;
+SQL
+	for my $at_start (0, 1)
+	{
+		$unused->stop if $at_start;
+		set_clock($years);
+		$unused->start if $at_start;
+		like($run->(), qr/^439\|orders_2026_01 .*ERROR:  partitions of table orders are not known to be old\n.*no rows from 2027-04-01 \S+ to 2030-03-14 /s, 'the edition in SQL refuses');
+		set_clock();
+		$unused->restart if $at_start;
+	}
+	is($run->(), '380|orders_2026_03', 'and a correct clock removes what is due');
+	$unused->safe_psql('portable', 'DELETE FROM orders_2026_10');
+	$noon += 31 * $day;
+	set_clock();
+	like($run->(), qr/^349\|orders_2026_03 .*no rows from 2026-10-01/s, 'a gap');
+	is($run->($statements =~ s/max_gap CONSTANT interval := '0'/max_gap CONSTANT interval := '31 days'/r), '318|orders_2026_04', 'that is normal');
+	$noon -= 31 * $day;
+	$unused->stop;
+}
+
 # A job that was stopped for two months removes what has become due at once.
 $noon += 61 * $day;
 set_clock();
