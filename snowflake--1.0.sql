@@ -214,8 +214,6 @@ CREATE VIEW snowflake_layouts AS SELECT * FROM snowflake_layouts();
 COMMENT ON VIEW snowflake_layouts IS
 'layouts that have a name: ids_per_second is the rate that one machine ID allows, exhausted_at the time at which the timestamp bits are exhausted, definition the value of snowflake.layout that defines the same layout';
 
-GRANT SELECT ON snowflake_layouts TO PUBLIC;
-
 /*
  * The horizon: reading new rows by key
  */
@@ -1706,10 +1704,6 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION sno_snapshot() IS
 'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which the other line can have been used, and the number of switches of the line since the start, whose lowest bit is the line';
 
-REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset(), sno_snapshot() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION pg_stat_snowflake(), sno_snapshot() TO pg_monitor;
-GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
-
 CREATE FUNCTION pg_stat_snowflake_horizon(
 	OUT datid oid,
 	OUT pid integer,
@@ -1731,8 +1725,6 @@ CREATE VIEW pg_stat_snowflake_horizon AS
 
 COMMENT ON VIEW pg_stat_snowflake_horizon IS
 'open and prepared transactions that hold the horizon of their database back: pid of the session or gid of the prepared transaction, the first ID that it has taken, and the start of the transaction or the time at which it was prepared; first_id and since are null for the sessions of other roles without the privileges of pg_read_all_stats';
-
-GRANT SELECT ON pg_stat_snowflake_horizon TO PUBLIC;
 
 CREATE FUNCTION snowflake_version() RETURNS text
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
@@ -1842,8 +1834,50 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION sno_move_back(timestamptz) IS
 'moves the generator of type sno back to an instant at the next start of the server, as snowflake_move_back() does for Snowflake IDs';
 
-REVOKE ALL ON FUNCTION snowflake_accept_layout(),
-	snowflake_accept_clock(), snowflake_accept_registry(), snowflake_promise_horizon(bigint),
-	snowflake_set_floor(timestamptz), sno_set_floor(timestamptz),
-	snowflake_move_back(timestamptz), sno_move_back(timestamptz) FROM PUBLIC;
+/*
+ * Privileges
+ *
+ * The default privileges of the owner (ALTER DEFAULT PRIVILEGES) have been granted on each object
+ * above, administrative functions included.  They are meant for other objects, so they are revoked.
+ * But a function that is left to PUBLIC is not granted again if a default has revoked that: the
+ * owner has decided it for all functions, and in extensions of PostgreSQL's own it has the same
+ * effect.
+ */
+DO $$
+DECLARE
+	path CONSTANT text := pg_catalog.current_setting('search_path');
+	statement text;
+BEGIN
+	PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+	FOR statement IN
+		SELECT format('REVOKE ALL ON %s %s FROM %s', kind, object,
+			CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+		FROM pg_depend JOIN (
+			SELECT 'ROUTINE', 'pg_proc'::regclass, oid, oid::regprocedure::text, proowner, proacl
+			FROM pg_proc
+			UNION ALL
+			SELECT 'TABLE', 'pg_class'::regclass, oid, oid::regclass::text, relowner, relacl
+			FROM pg_class
+			UNION ALL
+			SELECT 'TYPE', 'pg_type'::regclass, oid, oid::regtype::text, typowner, typacl
+			FROM pg_type) AS o (kind, catalog, oid, object, owner, acl)
+			ON classid = catalog AND objid = o.oid CROSS JOIN aclexplode(acl)
+		WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+			AND refobjid = (SELECT e.oid FROM pg_extension e WHERE extname = 'snowflake')
+			AND grantee <> owner AND (grantee <> 0 OR kind = 'TABLE')
+	LOOP
+		EXECUTE statement;
+	END LOOP;
+	PERFORM pg_catalog.set_config('search_path', path, true);
+END
+$$;
+
+REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset(), sno_snapshot(),
+	snowflake_accept_layout(), snowflake_accept_clock(), snowflake_accept_registry(),
+	snowflake_promise_horizon(bigint), snowflake_set_floor(timestamptz),
+	sno_set_floor(timestamptz), snowflake_move_back(timestamptz),
+	sno_move_back(timestamptz) FROM PUBLIC;
+GRANT SELECT ON snowflake_layouts, pg_stat_snowflake_horizon TO PUBLIC;
+GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
+GRANT EXECUTE ON FUNCTION pg_stat_snowflake(), sno_snapshot() TO pg_monitor;
 

@@ -944,12 +944,39 @@ COMMENT ON VIEW snowflake_registry.status IS
 'state of the registry, as one row, or none before its first call: held and free are numbers of machine IDs, and free ones are neither leased nor reserved; next_free_at is when one that is not reserved becomes free, null if one is free or all are reserved; grace_until is null unless a grace period is in progress, or begins with the next call';
 
 /*
- * Privileges: identity() can be called by all roles that may use the schema, a privilege that
- * admit() grants.
+ * Privileges: identity() and commit() can be called by all roles that may use the schema, a
+ * privilege that admit() grants.  Those that the default privileges of the owner (ALTER DEFAULT
+ * PRIVILEGES) have granted on the schema and the objects in it are revoked.
  */
+
+DO $$
+DECLARE
+	registry CONSTANT regnamespace := 'snowflake_registry';
+	statement text;
+BEGIN
+	FOR statement IN
+		SELECT format('REVOKE ALL ON %s %s FROM %s', kind, object,
+			CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+		FROM (
+			SELECT 'SCHEMA', oid::regnamespace::text, nspowner, nspacl
+			FROM pg_namespace WHERE oid = registry
+			UNION ALL SELECT 'ROUTINE', oid::regprocedure::text, proowner, proacl
+			FROM pg_proc WHERE pronamespace = registry
+			UNION ALL SELECT 'TABLE', oid::regclass::text, relowner, relacl
+			FROM pg_class WHERE relnamespace = registry
+			UNION ALL SELECT 'TYPE', oid::regtype::text, typowner, typacl
+			FROM pg_type WHERE typnamespace = registry) AS o (kind, object, owner, acl)
+			CROSS JOIN aclexplode(acl)
+		WHERE grantee <> owner AND (grantee <> 0 OR kind IN ('SCHEMA', 'TABLE'))
+	LOOP
+		EXECUTE statement;
+	END LOOP;
+END
+$$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_registry.identity() TO PUBLIC;
+GRANT EXECUTE ON PROCEDURE snowflake_registry.commit TO PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_registry TO pg_monitor;
 GRANT EXECUTE ON FUNCTION snowflake_registry.current_incarnation() TO pg_monitor;
 GRANT SELECT ON snowflake_registry.machines, snowflake_registry.status TO pg_monitor;

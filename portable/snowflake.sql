@@ -71,6 +71,17 @@ SET LOCAL client_min_messages = warning;
 SET LOCAL datestyle = ISO;
 SELECT set_config('search_path', quote_ident(:'schema'), true) AS path,
 	EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') AS has_extension \gset
+-- Objects of this script.  Default privileges (ALTER DEFAULT PRIVILEGES) are revoked from those
+-- that this run creates; the others keep the privileges that were granted on them.
+SELECT $sql$(SELECT 'ROUTINE', oid::regprocedure::text, proname, proowner,
+		coalesce(proacl, acldefault('f', proowner))
+	FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace
+	UNION ALL SELECT 'TABLE', oid::regclass::text, relname, relowner, relacl
+	FROM pg_class WHERE relnamespace = quote_ident(current_schema())::regnamespace
+		AND relkind IN ('r', 'S'))
+	AS o (kind, object, name, owner, acl)$sql$ AS objects \gset
+SELECT coalesce(array_agg(object), '{}') AS existing
+FROM :objects WHERE starts_with(name, 'snowflake_') \gset
 \if :has_extension
 	DO $$ BEGIN RAISE duplicate_object USING
 		MESSAGE = 'the extension snowflake is installed in this database',
@@ -359,7 +370,6 @@ $create$, :'schema', :'base', :'count', :sequence_bits, :epoch, :tick,
 	:machine_id::bigint << :machine_shift, :last_sequence, :sequence_shift,
 	:sequence_bits + ceil(log(2, greatest(16000.0 / :tick, 1)))::integer) \gexec
 
-REVOKE ALL ON FUNCTION snowflake_move(bigint) FROM PUBLIC;
 COMMENT ON FUNCTION snowflake_move(bigint) IS
 'for snowflake_nextval(): moves the base forward, so that the next position is in this tick or a later one';
 COMMENT ON FUNCTION snowflake_nextval() IS
@@ -388,6 +398,13 @@ COMMENT ON FUNCTION snowflake_server_machine_id() IS
 	SELECT snowflake_move(snowflake_boundary(:'floor') >> :timestamp_shift) \g /dev/null
 \endif
 \endif
+
+-- A function that is left to PUBLIC is not granted again if a default has revoked that.
+SELECT format('REVOKE ALL ON %s %s FROM %s', kind, object,
+	CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+FROM :objects, aclexplode(acl)
+WHERE starts_with(name, 'snowflake_') AND object <> ALL (:'existing'::text[]) AND grantee <> owner
+	AND (grantee <> 0 OR kind = 'TABLE' OR name = 'snowflake_move') \gexec
 \if :is_alone
 	COMMIT;
 \endif
