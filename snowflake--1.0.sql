@@ -1743,7 +1743,7 @@ COMMENT ON FUNCTION snowflake_server_machine_id() IS
  *
  * Only the first CREATE EXTENSION in a server makes a new state.  It leaves a mark in a catalog
  * that all databases share and pg_upgrade preserves: a grant of a privilege that everyone has
- * anyway.
+ * anyway.  src/functions/state.c explains why C grants it.
  */
 
 CREATE FUNCTION snowflake_create_state(is_new boolean) RETURNS void
@@ -1757,6 +1757,9 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 CREATE FUNCTION snowflake_give_slot_back(number integer) RETURNS void
 AS 'MODULE_PATHNAME', 'snowflake_give_slot_back'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION snowflake_leave_mark() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 DO $$
 DECLARE
@@ -1783,12 +1786,12 @@ BEGIN
 		RAISE;
 	END;
 	IF NOT marked THEN
-		GRANT SET ON PARAMETER snowflake.max_wait TO PUBLIC;
+		PERFORM snowflake_leave_mark();
 	END IF;
 END
 $$;
 
-DROP FUNCTION snowflake_create_state(boolean);
+DROP FUNCTION snowflake_create_state(boolean), snowflake_leave_mark();
 DROP FUNCTION snowflake_check_slots(integer, integer);
 DROP FUNCTION snowflake_give_slot_back(integer);
 
@@ -1834,6 +1837,12 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION sno_move_back(timestamptz) IS
 'moves the generator of type sno back to an instant at the next start of the server, as snowflake_move_back() does for Snowflake IDs';
 
+CREATE FUNCTION snowflake_drop_state() RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION snowflake_drop_state() IS
+'removes all that this server has of the extension outside of its databases: the durable state, and the mark that it had one; closes both generators, for all databases, until the server is restarted, and afterwards until the floor is set; a rollback does not undo it; raises insufficient_privilege unless the caller is a superuser';
+
 /*
  * Privileges
  *
@@ -1875,8 +1884,8 @@ $$;
 REVOKE ALL ON FUNCTION pg_stat_snowflake(), pg_stat_snowflake_reset(), sno_snapshot(),
 	snowflake_accept_layout(), snowflake_accept_clock(), snowflake_accept_registry(),
 	snowflake_promise_horizon(bigint), snowflake_set_floor(timestamptz),
-	sno_set_floor(timestamptz), snowflake_move_back(timestamptz),
-	sno_move_back(timestamptz) FROM PUBLIC;
+	sno_set_floor(timestamptz), snowflake_move_back(timestamptz), sno_move_back(timestamptz),
+	snowflake_drop_state() FROM PUBLIC;
 GRANT SELECT ON snowflake_layouts, pg_stat_snowflake_horizon TO PUBLIC;
 GRANT SELECT ON pg_stat_snowflake TO pg_monitor;
 GRANT EXECUTE ON FUNCTION pg_stat_snowflake(), sno_snapshot() TO pg_monitor;

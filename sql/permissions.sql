@@ -34,6 +34,7 @@ SELECT snowflake_set_floor(now());
 SELECT snowflake_promise_horizon(1);
 SELECT sno_snapshot();
 SELECT sno_set_floor(now());
+SELECT snowflake_drop_state();
 RESET ROLE;
 SELECT snowflake_set_floor(NULL);
 SET ROLE regress_snowflake_user;

@@ -20,7 +20,7 @@ sub with_names
 	return $on->safe_psql('postgres', "SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES $names; $sql; DELETE FROM pg_replication_origin WHERE roname LIKE 'test %'");
 }
 
-# The steps of docs/migration.md that remove the durable state, without the mark.
+# Remove numbers of the durable state, but not the mark.
 sub remove_state
 {
 	my ($on, @numbers) = @_;

@@ -41,6 +41,8 @@ fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the durable state of 
 $new->safe_psql('postgres', 'CREATE DATABASE more');
 $new->safe_psql('more', 'CREATE EXTENSION snowflake');
 fails_with($new, 'SELECT snowflake_nextval()', '55000', qr/the durable state of Snowflake IDs is missing/);
+is($new->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_parameter_acl), (SELECT count(*) FROM pg_init_privs WHERE classoid = 'pg_parameter_acl'::regclass)}),
+	'1|0', 'the mark is preserved, and belongs to no database');
 my $greatest = $ids->greatest;
 $new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");
 IdLog->new->continues_above_recovered($new, $clock, 'the new cluster');

@@ -10,9 +10,9 @@
  *
  * Two changes are more than that.  The registry worker begins another lease, with another machine
  * ID and other bounds.  And the generator is closed: by the registry worker, which then gives the
- * lease back, or by an administrator who moves it back.  No session may issue an ID that is partly
- * of the state before such a change and partly of the state after it.  The generation is a sequence
- * lock for them, under the lock of the generator:
+ * lease back, or by an administrator who moves it back or drops the durable state.  No session may
+ * issue an ID that is partly of the state before such a change and partly of the state after it.
+ * The generation is a sequence lock for them, under the lock of the generator:
  *
  *	1. sf_begin_change makes the generation odd, and executes a full barrier.
  *	2. Machine ID, bounds, cursors and reservations are changed.
@@ -193,6 +193,15 @@ sf_change_close(SfGenerator *generator)
 	return end;
 }
 
+void
+sf_change_stop(SfGenerator *generator)
+{
+	sf_postmaster_note_moved_back(generator->kind);
+	pg_atomic_write_u32(&generator->moved_back, 1);
+	pg_write_barrier();			/* a session that finds it closed sees why */
+	close_locked(generator);
+}
+
 SfOpening
 sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before, bool *moved)
 {
@@ -214,10 +223,7 @@ sf_change_back(SfGenerator *generator, SfInstant instant, SfInstant *before, boo
 		sf_position_at(&generator->layout, instant) < pg_atomic_read_u64(&generator->lease_start))
 		return SF_OPENING_DONE;
 	*moved = true;
-	sf_postmaster_note_moved_back(generator->kind);
-	pg_atomic_write_u32(&generator->moved_back, 1);
-	pg_write_barrier();			/* a session that finds it closed sees why */
-	close_locked(generator);
+	sf_change_stop(generator);
 	if (generator->kind == SF_GENERATOR_BIGINT)
 		sf_durable_set(SF_DURABLE_PROMISE, 0);
 	for (int line = 0; line < sf_generator_lines(generator); line++)

@@ -17,6 +17,9 @@
 extern SfOpening sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised,
 								 bool *layout_recorded);
 
+/* Close the generator until the next start, also one that is not open.  The lock is held. */
+extern void sf_change_stop(SfGenerator *generator);
+
 /*
  * Close the generator until the next start, and let it begin at an instant then.  *before is a time
  * that no horizon was above.  *moved is false, and nothing changes, if the instant is not before

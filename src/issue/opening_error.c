@@ -88,6 +88,7 @@ sf_report_not_opened(const SfGenerator *generator, SfOpening reason)
 {
 	if (sf_max_origins() == 0)
 		report_no_slots(generator);
+	sf_durable_refuse_dropped();
 	switch (reason)
 	{
 		case SF_OPENING_LOST:

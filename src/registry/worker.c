@@ -264,16 +264,22 @@ recover_from_error(MemoryContext context, SfAnswer *answer)
 	FreeErrorData(data);
 }
 
-/* Record the first registry of this server, and return when that is on disk. */
+/*
+ * Record the first registry of this server, and return when that is on disk.  The lock is for
+ * snowflake_drop_state().
+ */
 static bool
 record_registry(int64 identity, SfAnswer *answer)
 {
+	SfLock	   *lock = &sf_shared_required()->lease.lock;
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool written = false;
 
 	PG_TRY();
 	{
+		sf_lock_acquire(lock);
 		sf_durable_set(SF_DURABLE_REGISTRY, (uint64) identity);
+		sf_lock_release(lock);
 		written = true;
 	}
 	PG_CATCH();

@@ -30,6 +30,9 @@
  * write.  Afterwards only this file changes the numbers: a process that writes one changes the
  * copy next, an end of a reservation at once, any other number when it is on disk.  During
  * recovery, when replay changes the numbers, the copy is not used.
+ *
+ * When an administrator drops the numbers (functions/state.c), no number is written any more until
+ * the next start, and the copy stays as it is.
  */
 #include "postgres.h"
 
@@ -39,6 +42,7 @@
 #include "atomic.h"
 #include "compat.h"
 #include "state/durable.h"
+#include "state/postmaster_memory.h"
 
 StaticAssertDecl(SF_DURABLE_REGISTRY == DoNotReplicateId - 1, "the last number of an origin");
 
@@ -92,10 +96,23 @@ sf_durable_read(SfDurable number)
 	return pg_atomic_read_u64(copy_of(number));
 }
 
+void
+sf_durable_refuse_dropped(void)
+{
+	if (!sf_postmaster_state_dropped())
+		return;
+	ereport(ERROR,
+			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			errmsg("the durable state of Snowflake IDs was dropped"),
+			errdetail("No IDs are issued in any database until the server is restarted."),
+			errhint("Restart the server."));
+}
+
 /* The copy is read before the number changes, so that it is not ahead of the disk. */
 static XLogRecPtr
 write_record(SfDurable number, uint64 value, bool lower)
 {
+	sf_durable_refuse_dropped();
 	(void) sf_durable_read(number);
 	replorigin_advance((ReplOriginId) number, (XLogRecPtr) value, InvalidXLogRecPtr, lower, true);
 	return XactLastRecEnd;

@@ -48,13 +48,20 @@ extern uint64 sf_durable_read(SfDurable number);
  * writers.
  *
  * Raise configuration_limit_exceeded if no slot is free (max_replication_slots; 18 and later:
- * max_active_replication_origins).
+ * max_active_replication_origins), and the error of sf_durable_refuse_dropped.
  */
 extern void sf_durable_raise(SfDurable number, uint64 value);
 extern void sf_durable_set(SfDurable number, uint64 value);
 
-/* Take a slot for each number, and return when that is on disk.  Raises the same error. */
+/* Take a slot for each number, and return when that is on disk.  Raises the same errors. */
 extern void sf_durable_take_slots(void);
+
+/*
+ * Raise object_not_in_prerequisite_state if the numbers were dropped in this run of the server.
+ * After a note in postmaster_memory.h, a process that writes a number under a lock has raised this,
+ * or has written the number, when another process has had the lock.
+ */
+extern void sf_durable_refuse_dropped(void);
 
 /*
  * The end of the reservation of a line: the instant up to which IDs may have been issued in it,

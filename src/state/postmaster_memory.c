@@ -22,7 +22,9 @@
  * Generators that have been opened are noted here as well, because a generator that was lost with
  * shared memory does not show whether it had issued IDs.  So are those that an administrator has
  * moved back, which issue no IDs until the server is restarted: a restart of the processes does not
- * count, as the administrator may still be deleting the rows with the later IDs.
+ * count, as the administrator may still be deleting the rows with the later IDs.  That the durable
+ * state was dropped is noted too: otherwise a process could write a number again after a crash,
+ * before the server is stopped.
  *
  * Without a registry the machine ID is kept: its first use fixes it until the server is restarted,
  * and a restart of the processes after a crash does not count.  An administrator swaps two machine
@@ -48,6 +50,7 @@ typedef struct PostmasterMemory
 	/* Each is written by backends, always to true. */
 	bool		opened[SF_GENERATOR_COUNT];
 	bool		moved_back[SF_GENERATOR_COUNT];
+	bool		state_dropped;
 
 	/* See encode_pinned; 0 for none. */
 	pg_atomic_uint64 machine_ids[SF_GENERATOR_COUNT];
@@ -147,6 +150,18 @@ bool
 sf_postmaster_was_moved_back(SfGeneratorKind kind)
 {
 	return memory->moved_back[kind];
+}
+
+void
+sf_postmaster_note_state_dropped(void)
+{
+	memory->state_dropped = true;
+}
+
+bool
+sf_postmaster_state_dropped(void)
+{
+	return memory->state_dropped;
 }
 
 static uint64

@@ -26,8 +26,8 @@ typedef struct SfLease
 
 /*
  * Create the memory, in the postmaster, when it preloads the library.  All functions except those
- * of machine IDs are for servers with a registry, and for the registry worker alone unless another
- * process is named.
+ * of machine IDs and of the durable state are for servers with a registry, and for the registry
+ * worker alone unless another process is named.
  */
 extern void sf_postmaster_memory_init(void);
 
@@ -54,6 +54,12 @@ extern bool sf_postmaster_was_opened(SfGeneratorKind kind);
 /* The same of whether it was moved back. */
 extern void sf_postmaster_note_moved_back(SfGeneratorKind kind);
 extern bool sf_postmaster_was_moved_back(SfGeneratorKind kind);
+
+/*
+ * Note that the durable state is dropped; and return whether it was, in this run of the postmaster.
+ */
+extern void sf_postmaster_note_state_dropped(void);
+extern bool sf_postmaster_state_dropped(void);
 
 /*
  * Fix the machine ID of a generator for this run of the postmaster.  Of several callers the first
