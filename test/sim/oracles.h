@@ -33,6 +33,7 @@ typedef struct Call
 	TimestampTz reached;		/* by IDs of the kind */
 	int64		difference;		/* of the clocks, that was accepted */
 	int64		began;
+	int			steps_back;		/* of the clock */
 	int			run;
 	int64		promised;
 	int64		returned;		/* the horizon of the database */

@@ -79,6 +79,7 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.reached = reached[kind],
 			.difference = (int64) generator_of(kind)->clock_difference.value,
 			.began = now,
+			.steps_back = steps_back,
 			.run = run,
 			.promised = promised,
 			.returned = returned[MyDatabaseId],

@@ -72,7 +72,7 @@ is_undisturbed(void)
 void
 check_other_line(void)
 {
-	if (call.other_line_is_free && is_undisturbed() &&
+	if (call.other_line_is_free && call.steps_back == steps_back && is_undisturbed() &&
 		current->waited > microseconds(config.max_ahead) + 1800000)
 		fail("P5: a call waited for %lld ms although the other line of sno is free",
 			 (long long) current->waited / 1000);
