@@ -160,16 +160,29 @@ $clock->step(3600);
 $ids->continues($server, 'after a restart under a clock an hour behind');
 log_matches($server, 0, qr/LOG:  started to issue Snowflake IDs with machine ID 5 in the layout "twitter"\n.*DETAIL:  The first ID has a time of 20.* or later\./, 'the log tells the floor');
 
-# A clock that was wrong when the server started can be corrected by a jump of more than the
-# limit, also to a time that is past all IDs by more than the limit, as after two hours without
-# any.
+# A clock that was behind when the server started is corrected by a jump of more than the limit.  If no ID was
+# issued for longer than the limit, the jump has to be accepted, unless the clock was before the epoch.
+$server->stop;
+$clock->step(-7200);
+$server->start;
+fails_with($server, $nextval, '53400', $refused);
+$clock->step(7200);
+$ids->continues($server, 'a clock that was behind is corrected');
 $server->stop;
 $clock->step(-7200);
 $server->start;
 fails_with($server, $nextval, '53400', $refused);
 $clock->step(2 * 7200);
-$ids->continues($server, 'a clock that was behind is corrected');
-$clock->step(-7200);
+fails_with($server, $nextval, '55000', qr/the clock of this server has jumped forward by (?:3\.9|4) h/);
+$server->safe_psql('postgres', 'SELECT snowflake_accept_clock()');
+$ids->continues($server, 'also past all IDs, if it is accepted');
+$server->stop;
+$clock->step(-5 * $decade);
+$server->start;
+fails_with($server, $nextval, '53400', $refused);
+$clock->step(5 * $decade + 7200);
+$ids->continues($server, 'a clock that was before the epoch is corrected');
+$clock->step(-14400);
 move_back($server, 'clock_timestamp()');
 $ids->continues($server, 'the clock set back, and the generator moved back');
 

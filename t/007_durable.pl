@@ -346,8 +346,8 @@ like($said, $unchanged, 'the floor is not changed');
 cmp_ok($session->query($nextval), '>', $taken, 'it drops the batch, and continues above all others');
 $session->quit;
 
-# Moved back, the generator is closed at once, in all sessions, until the restart.  IDs then begin at
-# the instant; so they do after a crash of the server or of one process.
+# Moved back, the generator is closed at once, in all sessions, until the restart, also if one process crashes.  IDs then
+# begin at the instant; so they do after a crash of the server.
 my @moved = ('55000', qr/the generator of Snowflake IDs was moved back/, qr/DETAIL:  It issues no IDs until the server is restarted\./, qr/HINT:  Restart the server\./);
 my %restart = (
 	'a restart' => sub { $server->restart },
@@ -359,6 +359,8 @@ my %restart = (
 		my $pid = wait_until(sub { $server->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'") });
 
 		kill_process($server, $pid, sub { $victim->finish });
+		fails_with($server, $_, @moved) for $nextval, "SELECT snowflake_set_floor(now() + interval '1 h')", "SELECT snowflake_move_back(now())";
+		$server->restart;
 	});
 $server->append_conf('postgresql.conf', 'restart_after_crash = on');
 for my $way (sort keys %restart)

@@ -42,10 +42,16 @@ fails_with($coordinator, 'SELECT snowflake_promise_horizon(-1)', '22023', qr/can
 fails_with($coordinator, 'SELECT snowflake_promise_horizon(9223372036854775807)', '22023', qr/cannot promise 9223372036854775807 as a horizon/);
 is($coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(NULL) IS NULL'), 't', 'null is no proposal');
 $coordinator->safe_psql('postgres', "$statements SELECT snowflake_promise_horizon(1)");
-is($coordinator->safe_psql('postgres', $horizon), '1', 'from the first promise on, the horizon is the last one');
+is($coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(1)'), '0', 'nothing is promised below a horizon that was returned');
+$before = $coordinator->safe_psql('postgres', $horizon);
+$coordinator->safe_psql('postgres', 'SELECT snowflake_nextval()');
+is($coordinator->safe_psql('postgres', $horizon), $before, 'until the first promise, the horizon does not advance');
 
-# A promise that is below a horizon that was returned before admits no row below that horizon.
+# A promise that is below a horizon that was returned before admits no row below that horizon, also after a crash.
 $coordinator->safe_psql('postgres', q{CREATE TABLE local (id bigint PRIMARY KEY); SELECT snowflake_enable_feed('local')});
+fails_with($coordinator, "INSERT INTO local VALUES ($before - 1)", '55000', $late);
+$coordinator->stop('immediate');
+$coordinator->start;
 fails_with($coordinator, "INSERT INTO local VALUES ($before - 1)", '55000', $late);
 $coordinator->safe_psql('postgres', 'DROP TABLE local');
 

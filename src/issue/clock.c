@@ -184,7 +184,11 @@ sf_clock_accept(SfShared *shared)
 	int64		least = PG_INT64_MAX;
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
-		least = Min(least, (int64) pg_atomic_exchange_u64(&shared->generators[i].clock_difference,
-														  (uint64) current));
+	{
+		int64		before = (int64) pg_atomic_exchange_u64(&shared->generators[i].clock_difference,
+															(uint64) current);
+
+		least = Min(least, before);
+	}
 	return current - least;
 }
