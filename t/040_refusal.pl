@@ -140,7 +140,7 @@ my $all = 0;
 my ($disagreed, $refused, $issued) = (0, 0, 0);
 my %reasons;
 $all += $_->[0] for @changes;
-for my $state (1 .. scaled(1000))
+for my $state (1 .. scaled(1000, 100))
 {
 	my $drawn = rand $all;
 	my $change = 0;
