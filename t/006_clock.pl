@@ -181,8 +181,19 @@ $clock->step(-5 * $decade);
 $server->start;
 fails_with($server, $nextval, '53400', $refused);
 $clock->step(5 * $decade + 7200);
-$ids->continues($server, 'a clock that was before the epoch is corrected');
-$clock->step(-14400);
+$ids->continues($server, 'a clock that was before 2010 is corrected');
+
+# What one generator has accepted: another that was not used takes no more than that.
+$clock->step($decade);
+fails_with($server, 'SELECT sno_nextval()', '55000', qr/has jumped forward/);
+$clock->step(-$decade);
+for (1 .. 3)
+{
+	$clock->step(2400);
+	$ids->continues($server, 'forty minutes forward');
+}
+ok($server->safe_psql('postgres', 'SELECT sno_nextval()'), 'and two hours for the other generator');
+$clock->step(-14400 - 7200);
 move_back($server, 'clock_timestamp()');
 $ids->continues($server, 'the clock set back, and the generator moved back');
 

@@ -67,10 +67,7 @@ snowflake_check_layout(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/*
- * The generator is not opened.  If it is not open, a jump that it would take for the correction of
- * a clock that was behind is refused as well.
- */
+/* The generator is not opened. */
 Datum
 snowflake_check_clock(PG_FUNCTION_ARGS)
 {

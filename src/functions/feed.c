@@ -19,10 +19,12 @@
 #include "access/htup_details.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "catalog/pg_replication_origin.h"
 #include "commands/trigger.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -122,43 +124,70 @@ reach_proposal(SfGenerator *generator, int64 proposal)
 				errdetail("The horizon is %lld.", (long long) proposal));
 }
 
-Datum
-snowflake_promise_horizon(PG_FUNCTION_ARGS)
+static void
+check_proposal(const SfGenerator *generator, int64 proposal)
 {
-	int64		proposal = PG_GETARG_INT64(0);
-	int64		promise = 0;
-	SfGenerator *generator;
-	int64		durable = 0;
-	bool		written = true;
+	const SfLayout *layout = &generator->layout;
 
-	PreventCommandDuringRecovery("snowflake_promise_horizon()");
-	generator = sf_await_open(sf_shared_required());
-	if (!sf_layout_holds(&generator->layout, proposal) ||
-		sf_layout_decompose(&generator->layout, proposal).tick ==
-		sf_layout_last_tick(&generator->layout))
+	if (!sf_layout_holds(layout, proposal) ||
+		sf_layout_decompose(layout, proposal).tick == sf_layout_last_tick(layout))
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("cannot promise %lld as a horizon", (long long) proposal),
 				errdetail("It is not an ID of the layout \"%s\", or no IDs are left above it.",
 						  generator->layout_text),
 				errhint("Use the least number that snowflake_propose_horizon() has returned on any server."));
-	if (proposal != 0)
-	{
-		reach_proposal(generator, proposal);
-		promise = sf_horizon_promise(generator, proposal, &durable);
-		if (durable == 0)
-			PG_RETURN_INT64(0);
-	}
-	else
-		sf_horizon_end_promises();
-	if (proposal == 0 || (int64) sf_durable_read(SF_DURABLE_PROMISE) < durable)
-	{
-		sf_wait_and_lock(generator);
-		written = sf_change_promise(generator, durable);
-		sf_generator_unlock(generator);
-	}
+}
+
+/* Write a promise to disk; 0: there is none. */
+static void
+write_promise(SfGenerator *generator, int64 promise)
+{
+	bool		written;
+
+	sf_wait_and_lock(generator);
+	written = sf_change_promise(generator, promise);
+	sf_generator_unlock(generator);
 	if (!written)
 		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
+}
+
+/* Make a promise, and return it; 0 if a higher horizon was returned without one. */
+static int64
+make_promise(SfGenerator *generator, int64 proposal)
+{
+	int64		durable;
+	int64		promise;
+
+	reach_proposal(generator, proposal);
+	promise = sf_horizon_promise(generator, proposal, &durable);
+	if (durable == 0)
+		return 0;
+	if ((int64) sf_durable_read(SF_DURABLE_PROMISE) < durable)
+		write_promise(generator, durable);
+	return promise;
+}
+
+/* Calls exclude each other, also one that ends the promises. */
+Datum
+snowflake_promise_horizon(PG_FUNCTION_ARGS)
+{
+	int64		proposal = PG_GETARG_INT64(0);
+	int64		promise = 0;
+	SfGenerator *generator;
+
+	PreventCommandDuringRecovery("snowflake_promise_horizon()");
+	generator = sf_await_open(sf_shared_required());
+	check_proposal(generator, proposal);
+	LockSharedObject(ReplicationOriginRelationId, SF_DURABLE_PROMISE, 0, ExclusiveLock);
+	if (proposal != 0)
+		promise = make_promise(generator, proposal);
+	else
+	{
+		sf_horizon_end_promises();
+		write_promise(generator, 0);
+	}
+	UnlockSharedObject(ReplicationOriginRelationId, SF_DURABLE_PROMISE, 0, ExclusiveLock);
 	PG_RETURN_INT64(promise);
 }
 

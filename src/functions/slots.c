@@ -28,8 +28,8 @@
 #include "utils/rel.h"
 
 #include "compat.h"
+#include "functions/slots.h"
 #include "issue/shared.h"
-#include "state/durable.h"
 
 PG_FUNCTION_INFO_V1(snowflake_check_slots);
 PG_FUNCTION_INFO_V1(snowflake_give_slot_back);
@@ -70,22 +70,37 @@ snowflake_check_slots(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Drop an origin that has no name: give it one.  The caller's transaction is rolled back. */
+/*
+ * PostgreSQL drops an origin by its name.  The row of the catalog exists in this transaction only,
+ * unless an administrator has inserted one.  No user can have an origin with this name.
+ */
+void
+sf_slot_give_back(SfDurable number)
+{
+	Relation	origins = table_open(ReplicationOriginRelationId, RowExclusiveLock);
+	Datum		values[Natts_pg_replication_origin];
+	bool		nulls[Natts_pg_replication_origin] = {false};
+	char	   *name;
+
+	if (!replorigin_by_oid((ReplOriginId) number, true, &name))
+	{
+		name = psprintf("pg_snowflake_%d", (int) number);
+		values[Anum_pg_replication_origin_roident - 1] = ObjectIdGetDatum((Oid) number);
+		values[Anum_pg_replication_origin_roname - 1] = CStringGetTextDatum(name);
+		CatalogTupleInsert(origins, heap_form_tuple(RelationGetDescr(origins), values, nulls));
+		CommandCounterIncrement();
+	}
+	table_close(origins, RowExclusiveLock);
+	replorigin_drop_by_name(name, false, true);
+}
+
+/* The caller's transaction is rolled back. */
 Datum
 snowflake_give_slot_back(PG_FUNCTION_ARGS)
 {
 	int			number = PG_GETARG_INT32(0);
-	char	   *name = psprintf("pg_snowflake_%d", number);
-	Relation	origins = table_open(ReplicationOriginRelationId, RowExclusiveLock);
-	Datum		values[Natts_pg_replication_origin];
-	bool		nulls[Natts_pg_replication_origin] = {false};
 
 	Assert(number >= SF_DURABLE_FIRST && number < SF_DURABLE_REGISTRY);
-	values[Anum_pg_replication_origin_roident - 1] = ObjectIdGetDatum((Oid) number);
-	values[Anum_pg_replication_origin_roname - 1] = CStringGetTextDatum(name);
-	CatalogTupleInsert(origins, heap_form_tuple(RelationGetDescr(origins), values, nulls));
-	table_close(origins, RowExclusiveLock);
-	CommandCounterIncrement();
-	replorigin_drop_by_name(name, false, true);
+	sf_slot_give_back((SfDurable) number);
 	PG_RETURN_VOID();
 }

@@ -18,10 +18,7 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_parameter_acl.h"
 #include "catalog/pg_replication_origin.h"
 #include "commands/extension.h"
@@ -30,11 +27,10 @@
 #include "miscadmin.h"
 #include "replication/origin.h"
 #include "storage/lmgr.h"
-#include "utils/builtins.h"
-#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
+#include "functions/slots.h"
 #include "issue/change.h"
 #include "issue/opening_error.h"
 #include "issue/shared.h"
@@ -75,43 +71,23 @@ snowflake_leave_mark(PG_FUNCTION_ARGS)
 
 /*
  * A process that writes a number holds one of the locks that are taken here.  It has written the
- * number before, or it sees the note.
+ * number before, or it sees the note, or for sno that the generator is closed.  A call that fails
+ * while it waits for the second lock leaves sno closed; another call can follow.
  */
 static void
 close_generators(SfShared *shared)
 {
 	LockRelationOid(ParameterAclRelationId, AccessExclusiveLock);
-	sf_postmaster_note_state_dropped();
-	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
+	for (int i = SF_GENERATOR_COUNT - 1; i >= 0; i--)
 	{
 		sf_wait_and_lock(&shared->generators[i]);
+		if (i == 0)
+			sf_postmaster_note_state_dropped();
 		sf_change_stop(&shared->generators[i]);
 		sf_generator_unlock(&shared->generators[i]);
 	}
 	sf_lock_acquire(&shared->lease.lock);
 	sf_lock_release(&shared->lease.lock);
-}
-
-/*
- * PostgreSQL drops an origin by its name.  The row of the catalog exists in this transaction only,
- * unless an administrator has inserted one.
- */
-static void
-drop_number(Relation origins, SfDurable number)
-{
-	Datum		values[Natts_pg_replication_origin];
-	bool		nulls[Natts_pg_replication_origin] = {false};
-	char	   *name;
-
-	if (!replorigin_by_oid((ReplOriginId) number, true, &name))
-	{
-		name = psprintf("snowflake %d", (int) number);
-		values[Anum_pg_replication_origin_roident - 1] = ObjectIdGetDatum((Oid) number);
-		values[Anum_pg_replication_origin_roname - 1] = CStringGetTextDatum(name);
-		CatalogTupleInsert(origins, heap_form_tuple(RelationGetDescr(origins), values, nulls));
-		CommandCounterIncrement();
-	}
-	replorigin_drop_by_name(name, false, true);
 }
 
 /*
@@ -121,12 +97,9 @@ drop_number(Relation origins, SfDurable number)
 static void
 drop_numbers(void)
 {
-	Relation	origins = table_open(ReplicationOriginRelationId, RowExclusiveLock);
-
 	for (int number = SF_DURABLE_TOCK; number <= SF_DURABLE_REGISTRY; number++)
-		drop_number(origins, (SfDurable) number);
-	drop_number(origins, SF_DURABLE_PROMISE);
-	table_close(origins, RowExclusiveLock);
+		sf_slot_give_back((SfDurable) number);
+	sf_slot_give_back(SF_DURABLE_PROMISE);
 }
 
 /* The latest of the ends of the reservations; -infinity if the state was lost. */

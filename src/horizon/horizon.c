@@ -26,6 +26,7 @@
 #include "core/hot.h"
 #include "horizon/horizon.h"
 #include "horizon/prepared.h"
+#include "state/durable.h"
 #include "state/lock.h"
 
 /*
@@ -73,7 +74,8 @@ typedef struct Horizon
 	/* Protected by the lock. */
 	ReturnedTable returned;
 	int64		promise;		/* the greatest, in all databases; 0: none */
-	bool		promises;		/* whether only promises are returned */
+	bool		promises;		/* whether no horizon above greatest_returned
+								 * is returned until a promise is on disk */
 
 	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
 } Horizon;
@@ -205,7 +207,7 @@ greatest_returned(void)
 	return greatest;
 }
 
-/* An ID, or if that is lower, the greatest that may have been returned. */
+/* The lesser of an ID and the greatest horizon that may have been returned. */
 static int64
 bounded_by_returned(int64 id)
 {
@@ -418,12 +420,13 @@ int64
 sf_horizon_advance(SfGenerator *generator, Oid database)
 {
 	int64		result = lock_and_compute(generator, database, PG_INT64_MAX, true);
+	int64		on_disk = (int64) sf_durable_read(SF_DURABLE_PROMISE);
 
 	if (horizon->promise != 0)
 		result = Max(result, horizon->promise);
 	if (horizon->promises)
 		result = bounded_by_returned(result);
-	result = note_returned(database, result);
+	result = on_disk != 0 ? on_disk : note_returned(database, result);
 	sf_lock_release(&horizon->lock);
 	return result;
 }

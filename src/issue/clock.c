@@ -5,18 +5,18 @@
  * A clock that is set to a wrong year for a moment would move the generators to that year, and
  * callers would wait for years after the clock is corrected.  So the wall clock is compared with
  * the clock that counts from the boot of the machine, and that is never set: their difference is
- * constant, except for corrections of the wall clock.  Each generator keeps the greatest difference
- * that it has accepted, at first that of the start of the server.  A difference that exceeds it is
- * a jump of the clock.  Steps back do not change the greatest difference, so that a clock may
- * return to its previous time.
+ * constant, except for corrections of the wall clock.  Shared memory keeps the greatest difference
+ * that was accepted, at first that of the start of the server.  A difference that exceeds it is a
+ * jump of the clock.  Steps back do not change the greatest difference, so that a clock may return
+ * to its previous time.
  *
- * A jump is refused if it is longer than snowflake.max_clock_step, and also moves the generator by
- * more than that, until an administrator accepts it.  Any other jump is harmless, and is accepted.
- * The correction of a clock that was behind is usually harmless, since it moves the generator only
- * by the time for which the generator was not used.  Without the jump, the clock may also be before
- * the first time of the layout.  Such a clock is wrong for certain, as one is that has lost its
- * time while the machine was off; no ID can be issued by it, and a jump that corrects it is
- * accepted.
+ * A jump that is not longer than snowflake.max_clock_step is accepted.  So is one from a time
+ * before 2010: such a clock is wrong for certain, as one is that has lost its time while the
+ * machine was off.  A longer jump is refused until an administrator accepts it, unless it moves the
+ * generator by no more than max_clock_step.  It is harmless for this generator then, which was
+ * ahead of the clock, and it is accepted for this generator alone.  The correction of a clock that
+ * was behind is usually such a jump: it moves the generator only by the time for which that was not
+ * used.
  *
  * The boot clock counts while the machine sleeps, but not while a hypervisor
  * has paused it: if a virtual machine was paused for longer than max_clock_step, its clock has to
@@ -37,6 +37,7 @@
 #include "atomic.h"
 #include "clocks.h"
 #include "core/hot.h"
+#include "core/sno.h"
 #include "duration.h"
 #include "issue/clock.h"
 #include "issue/opening_error.h"
@@ -100,15 +101,43 @@ note_reading(SfGenerator *generator, TimestampTz now)
 		report_regression(generator, step);
 }
 
-/* Raise the error if a jump to a reading of the clock is refused for a generator at a position. */
-static void
-refuse_jump(SfGenerator *generator, uint64 position, TimestampTz now, int64 jump)
+/* snowflake.max_clock_step, in us; no limit if it is 0. */
+static int64
+longest_jump(void)
 {
 	int64		step = pg_atomic_read_u32(&sf_shared_required()->max_clock_step) * INT64CONST(1000);
-	TimestampTz end = sf_generator_time(generator, position);
 
-	if (step > 0 && jump > step && now - end > step && now - jump >= generator->layout.epoch)
-		report_jump(jump, step);
+	return step == 0 ? PG_INT64_MAX : step;
+}
+
+/* A jump that is accepted: where its difference is kept, for all generators or for one. */
+typedef struct Jump
+{
+	pg_atomic_uint64 *kept;
+	uint64		seen;			/* the difference that is there */
+} Jump;
+
+/*
+ * Judge a jump to a reading of the clock, for a generator that is at a position.  Raises the error
+ * if it is refused.
+ */
+static Jump
+judge_jump(SfGenerator *generator, uint64 position, TimestampTz now)
+{
+	pg_atomic_uint64 *of_all = &sf_shared_required()->clock_difference;
+	Jump		all = {of_all, pg_atomic_read_u64(of_all)};
+	Jump		one = {&generator->clock_difference,
+	pg_atomic_read_u64(&generator->clock_difference)};
+	int64		current = sf_clock_difference(now);
+	int64		jump = current - (int64) all.seen;
+	int64		jump_of_one = current - (int64) one.seen;
+	int64		longest = longest_jump();
+
+	if (jump <= longest || now - jump < sf_sno_layout.epoch)
+		return all;
+	if (jump_of_one > longest && now - sf_generator_time(generator, position) > longest)
+		report_jump(Min(jump, jump_of_one), longest);
+	return one;
 }
 
 /* The position that the generator has reached, or at which it will be opened. */
@@ -117,27 +146,23 @@ reached_position(SfGenerator *generator)
 {
 	uint64		position = sf_generator_end(generator);
 
-	for (int line = 0; position == 0 && line < sf_generator_lines(generator); line++)
-		position = sf_opening_position(generator, line);
-	return position;
+	return position != 0 ? position : sf_opening_position(generator, 0);
 }
 
 static void
 check_jump(SfGenerator *generator, TimestampTz now)
 {
 	int64		current = sf_clock_difference(now);
-	uint64		seen = pg_atomic_read_u64(&generator->clock_difference);
+	int64		of_all = (int64) pg_atomic_read_u64(&sf_shared_required()->clock_difference);
+	int64		of_one = (int64) pg_atomic_read_u64(&generator->clock_difference);
+	Jump		jump;
 
-	for (;;)
-	{
-		int64		jump = current - (int64) seen;
-
-		if (jump <= WORTH_KEEPING)
-			return;
-		refuse_jump(generator, reached_position(generator), now, jump);
-		if (pg_atomic_compare_exchange_u64(&generator->clock_difference, &seen, (uint64) current))
-			return;
-	}
+	if (current - of_all <= WORTH_KEEPING || current - of_one <= WORTH_KEEPING)
+		return;
+	do
+		jump = judge_jump(generator, reached_position(generator), now);
+	while ((int64) jump.seen < current &&
+		   !pg_atomic_compare_exchange_u64(jump.kept, &jump.seen, (uint64) current));
 }
 
 SF_HOT void
@@ -150,9 +175,7 @@ sf_clock_check(SfGenerator *generator, TimestampTz now)
 void
 sf_clock_refuse(SfGenerator *generator, uint64 position, TimestampTz now)
 {
-	int64		accepted = (int64) pg_atomic_read_u64(&generator->clock_difference);
-
-	refuse_jump(generator, position, now, sf_clock_difference(now) - accepted);
+	(void) judge_jump(generator, position, now);
 }
 
 /*
@@ -177,18 +200,14 @@ sf_clock_choose_line(SfGenerator *generator, uint64 cursor, uint64 reserved_unti
 						  sf_layout_tick_floor(layout, now + tolerated));
 }
 
+/* The difference can become less, if the clock has stepped back; a generator has no greater one. */
 int64
 sf_clock_accept(SfShared *shared)
 {
-	int64		current = sf_clock_difference(GetCurrentTimestamp());
-	int64		least = PG_INT64_MAX;
+	uint64		current = (uint64) sf_clock_difference(GetCurrentTimestamp());
+	uint64		before = pg_atomic_exchange_u64(&shared->clock_difference, current);
 
 	for (int i = 0; i < SF_GENERATOR_COUNT; i++)
-	{
-		int64		before = (int64) pg_atomic_exchange_u64(&shared->generators[i].clock_difference,
-															(uint64) current);
-
-		least = Min(least, before);
-	}
-	return current - least;
+		pg_atomic_write_u64(&shared->generators[i].clock_difference, current);
+	return (int64) current - (int64) before;
 }

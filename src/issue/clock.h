@@ -13,8 +13,8 @@
  * by itself.
  *
  * Raises object_not_in_prerequisite_state when it has jumped forward by more than
- * snowflake.max_clock_step since it was last accepted, and the generator would move by more than
- * that.
+ * snowflake.max_clock_step since it was last accepted, from a time after 2010, and the generator
+ * would move by more than max_clock_step.
  */
 extern void sf_clock_check(SfGenerator *generator, TimestampTz now);
 
@@ -34,8 +34,7 @@ extern SfLineChoice sf_clock_choose_line(SfGenerator *generator, uint64 cursor,
 										 TimestampTz *other);
 
 /*
- * Accept the current wall clock for all generators.  Returns how far it had jumped, in us: the
- * longest of the jumps that they had not accepted.
+ * Accept the current wall clock for all generators.  Returns how far it had jumped, in us.
  */
 extern int64 sf_clock_accept(SfShared *shared);
 

@@ -16,6 +16,7 @@
 #include "utils/acl.h"
 #include "utils/guc.h"
 
+#include "clocks.h"
 #include "core/hot.h"
 #include "core/sno.h"
 #include "horizon/horizon.h"
@@ -89,6 +90,7 @@ make_shared(SfShared *new)
 	pg_atomic_init_u32(&new->configured_sno_partition, (uint32) sf_settings_sno_partition);
 	pg_atomic_init_u32(&new->max_clock_step, (uint32) sf_settings_max_clock_step);
 	pg_atomic_init_u32(&new->sequence_jitter, (uint32) sf_settings_sequence_jitter);
+	pg_atomic_init_u64(&new->clock_difference, (uint64) sf_clock_difference(GetCurrentTimestamp()));
 	sf_generator_init(&new->generators[SF_GENERATOR_BIGINT], SF_GENERATOR_BIGINT,
 					  &sf_settings_layout, sf_settings_layout_text,
 					  sf_settings_sequence_range, leased);

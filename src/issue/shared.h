@@ -29,6 +29,12 @@ typedef struct SfShared
 	/* A copy of the durable numbers (durable.c). */
 	pg_atomic_uint64 durable[SF_DURABLE_COUNT];
 
+	/*
+	 * The greatest difference, in microseconds, of wall clock and boot clock
+	 * that was accepted for all generators (clock.c), an int64.
+	 */
+	pg_atomic_uint64 clock_difference;
+
 	SfLeaseState lease;
 	SfGenerator generators[SF_GENERATOR_COUNT];
 } SfShared;

@@ -197,7 +197,7 @@ typedef struct SfGenerator
 
 	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
-	 * that was accepted (issue/clock.c), an int64.
+	 * that was accepted for this generator alone (issue/clock.c), an int64.
 	 */
 	pg_atomic_uint64 clock_difference;
 

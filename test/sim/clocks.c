@@ -3,13 +3,14 @@
  *	  "P2: When an ID is issued, its time is at most snowflake.max_ahead ahead of the server's clock,
  *	  and less than a tick plus the duration of the call behind it."  A jump of the clock forward by
  *	  more than snowflake.max_clock_step is refused while the server runs, if it moves the generator
- *	  by more than that.
+ *	  by more than that.  What one generator accepts for itself alone is refused by the other one.
  */
 #include "record.h"
 
 /* Of each kind. */
 static TimestampTz greatest_time[2];	/* of an ID, a floor or a lease */
 static int64 accepted[2];		/* the greatest difference of the clocks */
+static int64 accepted_by_all;
 TimestampTz reached[2];
 int			steps_back;
 int64		behind_until;
@@ -21,18 +22,29 @@ int64		behind_until;
 #define LATE_READING	2000000
 
 /*
- * Whether a generator accepts the clock: a jump is not longer than max_clock_step, or moves the
- * generator by no more than that, or corrects a clock from before the epoch.
+ * Whether the clock is accepted: by all generators, if a jump is not longer than max_clock_step, or by
+ * one that it moves by no more than that.
  */
 static void
 may_accept_clock(SfGeneratorKind kind)
 {
-	int64		step = microseconds(config.max_clock_step);
+	int64		step = microseconds(config.max_clock_step) + LATE_READING;
 
-	if (step == 0 || wall_offset - accepted[kind] <= step + LATE_READING ||
-		greatest_time[kind] + step >= wall() ||
-		now + accepted[kind] < generator_of(kind)->layout.epoch)
+	if (config.max_clock_step == 0 || wall_offset - accepted_by_all <= step)
+		accepted_by_all = Max(accepted_by_all, wall_offset);
+	else if (wall_offset - accepted[kind] <= step ||
+			 greatest_time[kind] + microseconds(config.max_clock_step) >= wall())
 		accepted[kind] = Max(accepted[kind], wall_offset);
+}
+
+/* The greatest difference of the clocks that a generator has accepted. */
+int64
+accepted_difference(SfGeneratorKind kind)
+{
+	int64		of_all = (int64) ((SfShared *) shmem)->clock_difference.value;
+	int64		of_one = (int64) generator_of(kind)->clock_difference.value;
+
+	return Max(of_all, of_one);
 }
 
 /* Times up to this one were issued, or can be. */
@@ -66,14 +78,14 @@ check_time(SfGeneratorKind kind, TimestampTz time, int64 tick)
 {
 	int64		ahead = microseconds(config.max_ahead);
 	int64		step = microseconds(config.max_clock_step);
+	int64		difference = Max(accepted[kind], accepted_by_all);
 
 	if (time > current->greatest_clock + ahead)
 		fail("P2: an ID is %lld us ahead of the clock", (long long) (time - current->greatest_clock));
 	if (time <= current->least_clock - tick)
 		fail("P2: an ID is %lld us behind the clock", (long long) (current->least_clock - time));
-	if (step > 0 && time > Max(now + accepted[kind], greatest_time[kind]) + step + ahead + tick)
-		fail("P2: an ID after a jump of the clock by %lld us",
-			 (long long) (wall_offset - accepted[kind]));
+	if (step > 0 && time > Max(now + difference, greatest_time[kind]) + step + ahead + tick)
+		fail("P2: an ID after a jump of the clock by %lld us", (long long) (wall_offset - difference));
 }
 
 /* The clock has jumped by more than max_clock_step, and moves the generator by more than that. */
@@ -81,7 +93,7 @@ bool
 jump_is_right(void)
 {
 	int64		step = microseconds(config.max_clock_step);
-	int64		difference = (int64) generator_of(call.kind)->clock_difference.value;
+	int64		difference = accepted_difference(call.kind);
 
 	/* Another session can accept a clock meanwhile. */
 	difference = Min(difference, call.difference);
@@ -92,8 +104,7 @@ jump_is_right(void)
 void
 oracle_clock_accepted(void)
 {
-	for (int kind = 0; kind < SF_GENERATOR_COUNT; kind++)
-		accepted[kind] = Max(accepted[kind], wall_offset);
+	accepted_by_all = Max(accepted_by_all, wall_offset);
 }
 
 /* An administrator or a time service sets the clock. */
@@ -116,7 +127,7 @@ void
 oracle_creation_begins(void)
 {
 	call.reached = reached[SF_GENERATOR_BIGINT];
-	call.difference = (int64) generator_of(SF_GENERATOR_BIGINT)->clock_difference.value;
+	call.difference = accepted_difference(SF_GENERATOR_BIGINT);
 }
 
 TimestampTz
@@ -137,7 +148,7 @@ clocks_begin(void)
 void
 clocks_start(void)
 {
-	accepted[0] = accepted[1] = wall_offset;
+	accepted[0] = accepted[1] = accepted_by_all = wall_offset;
 	reached[SF_GENERATOR_BIGINT] = end_of(NUMBER(BIGINT));
 	reached[SF_GENERATOR_SNO] = Max(end_of(NUMBER(TICK)), end_of(NUMBER(TOCK)));
 }

@@ -11,6 +11,7 @@
 /* The greatest horizons of each database; 0: of all. */
 int64		returned[DATABASES + 1];
 int64		promised;
+int			promise_ends;
 static int64 proposed;			/* the greatest that was to be promised */
 static int64 greatest_returned; /* in this run of the server */
 static int64 promise_at_start;	/* of this run of the server; 0: none */
@@ -135,6 +136,15 @@ oracle_promise_begins(void)
 	changes[SF_GENERATOR_BIGINT]++;
 }
 
+/* No horizon that is returned afterwards is below one that was returned before. */
+void
+oracle_promises_end(void)
+{
+	changes[SF_GENERATOR_BIGINT]++;
+	promise_ends++;
+	promised = 0;
+}
+
 void
 oracle_promise(int64 proposal, int64 promise)
 {
@@ -143,6 +153,11 @@ oracle_promise(int64 proposal, int64 promise)
 	changes[SF_GENERATOR_BIGINT]++;
 	if (call.run != run)
 		return;
+	if (call.ends != promise_ends)	/* they can have ended after it */
+	{
+		unreported = true;
+		return;
+	}
 	if (promise == 0)			/* a higher horizon was returned, but the
 								 * guard refuses lower IDs */
 	{
@@ -177,7 +192,7 @@ bool
 refusal_is_right(void)
 {
 	TimestampTz began = (TimestampTz) generator_of(SF_GENERATOR_BIGINT)->began.value;
-	int64		bound = Max(returned[MyDatabaseId], promised);
+	int64		bound = Max(returned[MyDatabaseId], returned[0]);
 
 	bound = Max(bound, (int64) in_memory[NUMBER(PROMISE)]);
 	bound = Max(bound, promise_at_start);

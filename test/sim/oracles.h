@@ -36,6 +36,7 @@ typedef struct Call
 	int			steps_back;		/* of the clock */
 	int			run;
 	int64		promised;
+	int			ends;			/* of promises */
 	int64		returned;		/* the horizon of the database */
 	int			changes;
 	uint64		lease_start;
@@ -54,6 +55,7 @@ extern void oracle_sno(const SfSno *id);
 extern void oracle_reader_begins(void);
 extern void oracle_horizon(int64 horizon, int64 view);
 extern void oracle_promise_begins(void);
+extern void oracle_promises_end(void);
 extern void oracle_promise(int64 proposal, int64 promise);
 extern void oracle_floor_begins(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_floor(SfGeneratorKind kind, TimestampTz instant);

@@ -62,6 +62,7 @@ extern void clocks_begin(void);
 extern void clocks_start(void);
 extern void check_time(SfGeneratorKind kind, TimestampTz time, int64 tick);
 extern bool jump_is_right(void);
+extern int64 accepted_difference(SfGeneratorKind kind);
 
 /* P3 (order.c) */
 extern void order_start(void);
@@ -84,6 +85,7 @@ extern void check_no_error(void);
 /* P8 (horizons.c) */
 extern int64 returned[],
 			promised;
+extern int	promise_ends;
 
 extern void forget_horizons(void);
 extern void horizons_start(void);

@@ -214,6 +214,16 @@ promise_horizon(void)
 	oracle_promise(proposal, promise);
 }
 
+static void
+end_promises(void)
+{
+	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+	oracle_promises_end();
+	(void) call_function(snowflake_promise_horizon, 0);
+	trace("promises have ended");
+	oracle_promises_end();
+}
+
 /*
  * Administrators
  */
@@ -361,7 +371,12 @@ execute_statement(void)
 	else if (drawn == 2 && config.many_databases)
 		read_many_horizons();
 	else if (drawn == 3 && config.promise)
-		promise_horizon();
+	{
+		if (chance(6))
+			end_promises();
+		else
+			promise_horizon();
+	}
 	else if (drawn <= 3 && drawn >= 2 && config.horizon)
 		read_horizon();
 	else if (drawn <= 5 && drawn >= 4 && config.guard)

@@ -41,10 +41,13 @@ next_transaction(Transaction *before)
 	return next < transactions + (next_xid - FIRST_XID) ? next : NULL;
 }
 
+static Process *object_holder;	/* see LockSharedObject */
+
 /* All at the begin of a run; otherwise those that have not ended. */
 void
 forget_transactions(bool all)
 {
+	object_holder = NULL;
 	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
 		if (t->state <= IN_DOUBT)
 			t->state = GONE;
@@ -122,6 +125,36 @@ LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool session, bool dont_wait)
 }
 
 /*
+ * lmgr.c: the lock of one object, until it is released, or the transaction ends.  A process that waits
+ * for it serves interrupts.
+ */
+void
+LockSharedObject(Oid class, Oid object, uint16 part, LOCKMODE mode)
+{
+	point();
+	while (object_holder != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		sleep_until(now + 1000);
+	}
+	object_holder = current;
+}
+
+void
+UnlockSharedObject(Oid class, Oid object, uint16 part, LOCKMODE mode)
+{
+	object_holder = NULL;
+	point();
+}
+
+static void
+release_object(void)
+{
+	if (object_holder == current)
+		object_holder = NULL;
+}
+
+/*
  * lock.c: a prepared transaction has a dummy process without a process ID.  After a restart its
  * local transaction ID is the xid, and it has no backend (MarkAsPreparingGuts in twophase.c).  The
  * locks are taken again at the end of recovery (RecoverPreparedTransactions).
@@ -186,6 +219,8 @@ release_resources(bool commit, bool top)
 	CurrentResourceOwner = (ResourceOwner) (top ? &owner_of_transaction : &owner_of_portal);
 	for (int phase = RESOURCE_RELEASE_BEFORE_LOCKS; phase <= RESOURCE_RELEASE_AFTER_LOCKS; phase++)
 		release_callback((ResourceReleasePhase) phase, commit, top, NULL);
+	if (top)
+		release_object();
 	CurrentResourceOwner = TopTransactionResourceOwner;
 }
 
@@ -321,6 +356,7 @@ finish_prepared(void)
 void
 recover_transactions(int64 lsn)
 {
+	object_holder = NULL;
 	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
 	{
 		bool		committed = t->commit != 0 && t->commit <= lsn;
