@@ -1,5 +1,6 @@
 # pg_upgrade does not preserve the durable state.  The new cluster issues no IDs until its floor is
-# set, also if the extension is created in another database.
+# set, also if the extension is created in another database.  The new cluster gets its settings from the
+# commands that docs/backup-and-upgrade.md prints.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use IdLog;
@@ -7,8 +8,9 @@ use SnowflakeTest;
 use TestClock;
 
 my $clock = TestClock->new;
-my @lines = ('snowflake.machine_id = 5', "snowflake.max_wait = '100ms'");
-my $old = snowflake_server('old', { clock => $clock }, @lines);
+my $machine_id = PostgreSQL::Test::Utils::tempdir() . '/5432.conf';
+append_to_file($machine_id, "snowflake.machine_id = 5\n");
+my $old = snowflake_server('old', { clock => $clock }, "include_if_exists '$machine_id'", "snowflake.max_wait = '100ms'", "snowflake.max_ahead = '20ms'");
 my $ids = IdLog->new;
 $ids->make_tables($old);
 $ids->continues($old, 'the old cluster issues IDs');
@@ -19,9 +21,26 @@ $old->safe_psql('postgres', q{
 	INSERT INTO lamps (item) VALUES ('a chair');
 });
 my $lamps = $old->safe_psql('postgres', 'TABLE lamps ORDER BY id');
-$old->stop;
 
-my $new = snowflake_server('new', { clock => $clock, extension => 0, start => 0 }, @lines);
+# Settings of a database and a role remain theirs, also if they are those of the session that runs the commands.
+$old->safe_psql('postgres', q{
+	ALTER SYSTEM SET snowflake.max_ahead = '30ms';
+	CREATE DATABASE shop;
+	ALTER DATABASE shop SET snowflake.max_wait = '1min';
+	ALTER ROLE CURRENT_USER IN DATABASE shop SET snowflake.enable_timestamp_pushdown = off});
+$old->reload;
+my $new = snowflake_server('new', { clock => $clock, preload => '', extension => 0, start => 0 });
+my ($copy) = slurp_file("$FindBin::RealBin/../docs/backup-and-upgrade.md") =~ /^```sh\n(psql [^`]*)^```/m;
+$copy =~ s{/etc/snowflake/5432\.conf}{$machine_id};
+{
+	local %ENV = (%ENV, PGDATANEW => $new->data_dir, PGHOST => $old->host, PGPORT => $old->port, PGDATABASE => 'shop');
+	command_ok(['sh', '-ec', $copy], 'the settings are copied');
+}
+my $copied = slurp_file($new->data_dir . '/postgresql.conf');
+is_deeply([ sort $copied =~ /^(?:snowflake|include_if).*/mg ],
+	[ "include_if_exists '$machine_id'", "snowflake.max_ahead = '30ms'", "snowflake.max_wait = '100ms'" ],
+	'those of the server, without its machine ID');
+$old->stop;
 
 chdir $scratch;
 my $bindir = (split /\n/, `pg_config --bindir`)[0];
@@ -46,6 +65,11 @@ is($new->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_parameter_acl),
 my $greatest = $ids->greatest;
 $new->safe_psql('other', "SELECT snowflake_set_floor(snowflake_timestamp($greatest) + interval '1 s')");
 IdLog->new->continues_above_recovered($new, $clock, 'the new cluster');
+
+is($new->safe_psql('shop', "SELECT current_setting('snowflake.max_wait'), current_setting('snowflake.enable_timestamp_pushdown')"), '1min|off',
+	'settings of a database and a role are preserved');
+is($new->safe_psql('other', "SELECT current_setting('snowflake.machine_id'), current_setting('snowflake.max_wait')"), '5|100ms',
+	'and are not those of the server');
 
 # An adopted table has its rows, its default, and no sequence.
 is($new->safe_psql('postgres', 'TABLE lamps ORDER BY id'), $lamps, 'an adopted table has its rows');
