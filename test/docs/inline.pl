@@ -18,7 +18,7 @@ binmode $_, ':encoding(UTF-8)' for map { Test::More->builder->$_ } qw(output fai
 
 # Names of other extensions, of earlier versions, and of what a reader creates.
 my %foreign = map { $_ => 1 } qw(snowflake.node snowflake.nextval snowflake.currval snowflake.get_epoch snowflake.get_count snowflake.get_node snowflake.format
-	snowflake.convert_sequence_to_snowflake snowflake.sno snowflake.prefix snowflake.conf snowflake.spec snowflake.sql);
+	snowflake.convert_sequence_to_snowflake snowflake.sno snowflake.prefix snowflake.spec snowflake.sql);
 
 # What begins a statement, and not only the name of a command.
 my $statement = qr/^(?:SELECT|CALL \w+\(|SHOW|SET|RESET|DROP|GRANT|REVOKE|DELETE|UPDATE|INSERT INTO|ALTER \w+|CREATE (?:TABLE|INDEX|EXTENSION|SCHEMA)) .*\w.*$/;
