@@ -230,10 +230,14 @@ wait_or_switch(SfShared *shared, SfGenerator *generator, SfWait *wait, const Sta
 {
 	TimestampTz allowed = sf_layout_tick_start(&generator->layout, batch->tick) - state->allowance;
 	TimestampTz other;
-	uint64		other_cursor = pg_atomic_read_u64(&generator->cursor[!state->line]);
-	SfLineChoice choice = sf_clock_choose_line(generator, state->cursor, state->reserved_until,
-											   other_cursor, &other);
 	uint32		switches = state->switches;
+	uint64		other_cursor;
+	SfLineChoice choice;
+
+	pg_read_barrier();			/* the active line is raised last (change.c) */
+	other_cursor = pg_atomic_read_u64(&generator->cursor[!state->line]);
+	choice = sf_clock_choose_line(generator, state->cursor, state->reserved_until, other_cursor,
+								  &other);
 
 	if (choice == SF_LINE_KEEP && batch->tick > sf_layout_last_tick(&generator->layout))
 		sf_report_exhausted(generator);

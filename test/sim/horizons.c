@@ -153,8 +153,8 @@ oracle_promise(int64 proposal, int64 promise)
 	changes[SF_GENERATOR_BIGINT]++;
 	if (call.run != run)
 		return;
-	if (call.ends != promise_ends)	/* they can have ended after it */
-	{
+	if (call.ends != promise_ends || lowered_at[NUMBER(PROMISE)] >= call.began)
+	{							/* they can have ended after it */
 		unreported = true;
 		return;
 	}
