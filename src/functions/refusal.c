@@ -35,8 +35,7 @@ typedef struct NextState
 static void
 refuse_for_lease(SfShared *shared, SfGenerator *generator)
 {
-	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
+	sf_refuse_moved_back(generator);
 	sf_lease_refuse(&shared->lease, sf_generator_name(generator));
 }
 

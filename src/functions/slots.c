@@ -5,8 +5,8 @@
  *
  * PostgreSQL has a limited number of slots, takes one when the progress of an origin is written
  * first, and gives it back when the origin is dropped by its name.  The durable numbers have no
- * name (state/durable.c), so nobody else could give back a slot that a refused CREATE EXTENSION
- * leaves.
+ * name (state/durable.c), so no SQL function of PostgreSQL can give back a slot that a refused
+ * CREATE EXTENSION leaves.
  *
  * The slots are counted before any is taken.  A session can take one in between: PostgreSQL raises
  * an error then, and the script of the extension gives back the slots of numbers that are 0, which

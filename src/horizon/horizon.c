@@ -207,15 +207,6 @@ greatest_returned(void)
 	return greatest;
 }
 
-/* The lesser of an ID and the greatest horizon that may have been returned. */
-static int64
-bounded_by_returned(int64 id)
-{
-	int64		greatest = greatest_returned();
-
-	return Min(id, greatest);
-}
-
 /*
  * Note a horizon that is about to be returned.  Returns the greatest horizon that was noted for its
  * database.
@@ -425,7 +416,11 @@ sf_horizon_advance(SfGenerator *generator, Oid database)
 	if (horizon->promise != 0)
 		result = Max(result, horizon->promise);
 	if (horizon->promises)
-		result = bounded_by_returned(result);
+	{
+		int64		greatest = greatest_returned();
+
+		result = Min(result, greatest);
+	}
 	result = on_disk != 0 ? on_disk : note_returned(database, result);
 	sf_lock_release(&horizon->lock);
 	return result;

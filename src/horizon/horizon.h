@@ -64,8 +64,9 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
 
 /*
  * Compute the horizon of a database; the generator must have been opened.  If the server makes
- * promises, of which none is on disk yet, the last horizon.  Raises out_of_memory if there is no
- * memory for the locks of prepared transactions.
+ * promises, it is the one on disk; as long as none is, it is not above the horizons that were
+ * returned before.  Raises out_of_memory if there is no memory for the locks of prepared
+ * transactions.
  */
 extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
 

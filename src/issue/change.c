@@ -34,9 +34,9 @@
  * The durable end is lowered by the move back alone, when the generator is closed: no batch can be
  * taken any more, and all that were taken are dropped.  A crash before that leaves the later end,
  * and a crash after it the earlier one, at which the administrator wants the next start to begin.
- * The postmaster's memory notes the move first, so that the generator stays closed when a process
- * crashes, and all are restarted.
- * The promise to other servers ends before that, and none follows.
+ * The promise to other servers ends before that, and none follows.  The postmaster's memory notes
+ * the move first of all, so that the generator stays closed when the crash of a process restarts
+ * all of them.
  *
  * test/sim runs all of this under a scheduler, and test/model/litmus checks it for the memory
  * model of AArch64.

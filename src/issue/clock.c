@@ -200,7 +200,7 @@ sf_clock_choose_line(SfGenerator *generator, uint64 cursor, uint64 reserved_unti
 						  sf_layout_tick_floor(layout, now + tolerated));
 }
 
-/* The difference can become less, if the clock has stepped back; a generator has no greater one. */
+/* The differences become less if the clock has stepped back. */
 int64
 sf_clock_accept(SfShared *shared)
 {

@@ -108,3 +108,12 @@ sf_report_not_opened(const SfGenerator *generator, SfOpening reason)
 	}
 	elog(ERROR, "unexpected result of opening a generator: %d", (int) reason);
 }
+
+/* The barrier pairs with the one in sf_change_stop. */
+void
+sf_refuse_moved_back(SfGenerator *generator)
+{
+	pg_read_barrier();
+	if (pg_atomic_read_u32(&generator->moved_back) != 0)
+		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
+}

@@ -14,6 +14,9 @@
  */
 pg_noreturn extern void sf_report_not_opened(const SfGenerator *generator, SfOpening reason);
 
+/* Raise the same error if a generator, which was found closed, was moved back. */
+extern void sf_refuse_moved_back(SfGenerator *generator);
+
 /* The names of the functions that set the floor and move the generator back, for hints. */
 extern const char *sf_floor_function(SfGeneratorKind kind);
 extern const char *sf_back_function(SfGeneratorKind kind);

@@ -26,14 +26,14 @@ typedef struct SfShared
 	pg_atomic_uint32 max_clock_step;	/* ms; 0: no check */
 	pg_atomic_uint32 sequence_jitter;
 
-	/* A copy of the durable numbers (durable.c). */
-	pg_atomic_uint64 durable[SF_DURABLE_COUNT];
-
 	/*
 	 * The greatest difference, in microseconds, of wall clock and boot clock
 	 * that was accepted for all generators (clock.c), an int64.
 	 */
 	pg_atomic_uint64 clock_difference;
+
+	/* A copy of the durable numbers (durable.c). */
+	pg_atomic_uint64 durable[SF_DURABLE_COUNT];
 
 	SfLeaseState lease;
 	SfGenerator generators[SF_GENERATOR_COUNT];

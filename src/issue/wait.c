@@ -298,9 +298,7 @@ sf_wait_and_lock(SfGenerator *generator)
 void
 sf_wait_for_lease(SfShared *shared, SfGenerator *generator, SfWait *wait)
 {
-	pg_read_barrier();			/* pairs with the one in sf_change_back */
-	if (pg_atomic_read_u32(&generator->moved_back) != 0)
-		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
+	sf_refuse_moved_back(generator);
 	begin_and_count(generator, wait);
 	if (!sf_lease_hurry(&shared->lease) || time_left(wait) <= 0)
 		sf_lease_report_none(&shared->lease, sf_generator_name(generator));
