@@ -239,7 +239,7 @@ CREATE FUNCTION snowflake_promise_horizon(proposal bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_promise_horizon(bigint) IS
-'promises that no row below the result appears any more in any database of this server, if the row has the ID of this server or its table has the guard: the guard refuses such rows from now on, also after a crash; the result is the proposal, or less if a transaction holds it back, and the least result of all servers is their horizon; raises the generator to the proposal if it has not reached it; from now on snowflake_horizon() returns the last promise on this server; 0 ends the promises; raises invalid_parameter_value if the proposal is not an ID of the layout';
+'promises that no row below the result appears any more in any database of this server, if the row has the ID of this server or its table has the guard: the guard refuses such rows from now on, also after a crash; the result is the proposal, or less if a transaction holds it back, and the least result of all servers is their horizon; raises the generator to the proposal if it has not reached it; from now on snowflake_horizon() returns the last promise on this server; returns 0, which is no promise, if the proposal is below a horizon that this server has returned without a promise, or before its last start; 0 ends the promises; calls wait for each other; raises invalid_parameter_value if the proposal is not an ID of the layout';
 
 /*
  * A trigger whose name comes last in the alphabet is called last, and so sees the ID that other

@@ -41,7 +41,7 @@ $server->safe_psql('postgres', 'CREATE DATABASE third');
 $server->safe_psql('other', 'CREATE EXTENSION snowflake');
 is($server->safe_psql('other', q{SELECT count(*) FROM pg_init_privs WHERE classoid = 'pg_parameter_acl'::regclass}), '0', 'in any database');
 
-# Who may call it.
+# The role needs to be a superuser.
 $server->safe_psql('postgres', 'CREATE ROLE admin; GRANT EXECUTE ON FUNCTION snowflake_drop_state() TO admin');
 fails_with($server, "SET ROLE admin; $drop", '42501', qr/must be superuser to drop the durable state/);
 is($server->safe_psql('postgres', $left), '7|0|1|0', 'a call that is refused drops nothing');

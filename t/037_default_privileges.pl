@@ -1,4 +1,4 @@
-# Default privileges give nobody a privilege on what the extensions and the edition in SQL create: each object has the
+# No default privilege applies to what the extensions and the edition in SQL create: each object has the
 # privileges of one list, whatever defaults its owner has for each kind of object, global or of the schema, for PUBLIC, a
 # role or a group.  Defaults that revoke a privilege from PUBLIC stay in effect.  Later grants stay, also when the edition
 # is run again.

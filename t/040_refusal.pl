@@ -155,7 +155,7 @@ for my $state (1 .. scaled(1000, 100))
 		$result[0] eq '' ? $issued++ : $refused++;
 		$reasons{ $result[0] =~ s/ (?:by|in) [\d.].*//r }++;
 	}
-	# Too far from IDs to be of use: begin anew.
+	# The clock is far from the IDs by now: start over.
 	next if $state % 25;
 	while_running(sub { $server->restart });
 	$server->psql('postgres', "SELECT ${_}_move_back(now())") for qw(snowflake sno);

@@ -7,7 +7,7 @@
  *	  transaction that it has replayed, even if its clock or that of the old primary was wrong."
  *
  * All IDs of a run are remembered, except those that may be issued again.  Beside this, the reasons
- * for which no ID comes twice are checked: the reservation is on disk, the machine ID is
+ * for which no ID is issued twice are checked: the reservation is on disk, the machine ID is
  * configured or leased, and the sequence number is in the range.
  */
 #include "record.h"
