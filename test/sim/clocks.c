@@ -11,7 +11,6 @@
 static TimestampTz greatest_time[2];	/* of an ID, a floor or a lease */
 static int64 accepted[2];		/* the greatest difference of the clocks */
 static int64 accepted_by_all;
-TimestampTz reached[2];
 int			steps_back;
 int64		behind_until;
 
@@ -47,15 +46,21 @@ accepted_difference(SfGeneratorKind kind)
 	return Max(of_all, of_one);
 }
 
+/* The time of the later cursor of a generator; before it is opened, the epoch of its layout. */
+TimestampTz
+reached_time(SfGeneratorKind kind)
+{
+	const SfGenerator *generator = generator_of(kind);
+
+	return sf_generator_time(generator, Max(generator->cursor[0].value, generator->cursor[1].value));
+}
+
 /* Times up to this one were issued, or can be. */
 void
 oracle_time(SfGeneratorKind kind, TimestampTz time)
 {
-	const SfGenerator *generator = generator_of(kind);
-	uint64		cursor = Max(generator->cursor[0].value, generator->cursor[1].value);
-
 	greatest_time[kind] = Max(greatest_time[kind], time);
-	greatest_time[kind] = Max(greatest_time[kind], sf_generator_time(generator, cursor));
+	greatest_time[kind] = Max(greatest_time[kind], reached_time(kind));
 	may_accept_clock(kind);
 }
 
@@ -126,7 +131,7 @@ oracle_clock_set(int64 by)
 void
 oracle_creation_begins(void)
 {
-	call.reached = reached[SF_GENERATOR_BIGINT];
+	call.reached = reached_time(SF_GENERATOR_BIGINT);
 	call.difference = accepted_difference(SF_GENERATOR_BIGINT);
 }
 
@@ -149,6 +154,4 @@ void
 clocks_start(void)
 {
 	accepted[0] = accepted[1] = accepted_by_all = wall_offset;
-	reached[SF_GENERATOR_BIGINT] = end_of(NUMBER(BIGINT));
-	reached[SF_GENERATOR_SNO] = Max(end_of(NUMBER(TICK)), end_of(NUMBER(TOCK)));
 }

@@ -190,7 +190,6 @@ check_id(int machine, uint64 position, TimestampTz time, uint64 key, bool second
 	if (kind == SF_GENERATOR_BIGINT)
 		check_order(&id, tick);
 	oracle_time(kind, time);
-	reached[kind] = Max(reached[kind], time);
 	check_starvation(id.duration);
 	if (issued_count == IDS)
 		fail("the simulation has no room for IDs");

@@ -30,7 +30,7 @@ typedef struct Call
 	bool		restores;		/* it sets a floor */
 	bool		reads;			/* it can return a horizon */
 	TimestampTz floor;
-	TimestampTz reached;		/* by IDs of the kind */
+	TimestampTz reached;		/* by the cursors of the kind */
 	int64		difference;		/* of the clocks, that was accepted */
 	int64		began;
 	int			steps_back;		/* of the clock */

@@ -76,7 +76,7 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.moved = move_done[kind] || is_lowered(kind),
 			.lost = oracle_is_lost(kind),
 			.floor = floors[kind],
-			.reached = reached[kind],
+			.reached = reached_time(kind),
 			.difference = accepted_difference(kind),
 			.began = now,
 			.steps_back = steps_back,

@@ -54,7 +54,6 @@ extern void forget_after(int64 lsn);
 extern void forget_moved(SfGeneratorKind kind);
 
 /* P2 (clocks.c) */
-extern TimestampTz reached[2];	/* by IDs and the durable state of each kind */
 extern int	steps_back;
 extern int64 behind_until;		/* the clock has caught up after a step back */
 
@@ -63,6 +62,7 @@ extern void clocks_start(void);
 extern void check_time(SfGeneratorKind kind, TimestampTz time, int64 tick);
 extern bool jump_is_right(void);
 extern int64 accepted_difference(SfGeneratorKind kind);
+extern TimestampTz reached_time(SfGeneratorKind kind);
 
 /* P3 (order.c) */
 extern void order_start(void);
