@@ -167,7 +167,7 @@ sub move_to
 }
 
 my $base = q{SELECT pg_sequence_last_value('snowflake_base')};
-my $boundary = move_to('1 s');
+my $boundary = move_to('3 s');
 my $moved = $server->safe_psql('slow', $base);
 $server->safe_psql('slow', "SELECT snowflake_move_base(($boundary >> 22) - 1)");
 is($server->safe_psql('slow', $base), $moved, 'the base does not move back');
@@ -177,7 +177,7 @@ $holder->query_safe('SELECT pg_advisory_lock(1)');
 my $issued = '';
 my $call = IPC::Run::start([ 'psql', '-XAtq', '-d', $server->connstr('slow'), '-c', 'SELECT snowflake_nextval()' ], '>', \$issued);
 $server->poll_query_until('slow', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
-$boundary = move_to('3 s');
+$boundary = move_to('5 s');
 $holder->quit;
 $call->finish;
 cmp_ok($issued, '>=', $boundary, 'an ID of the base to which it was moved meanwhile');
