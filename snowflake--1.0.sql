@@ -218,12 +218,11 @@ COMMENT ON VIEW snowflake_layouts IS
  * The horizon: reading new rows by key
  */
 
-CREATE PROCEDURE snowflake_horizon(INOUT horizon bigint DEFAULT NULL)
-AS 'MODULE_PATHNAME', 'snowflake_horizon'
-LANGUAGE C;
+CREATE FUNCTION snowflake_horizon() RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
 
-COMMENT ON PROCEDURE snowflake_horizon(bigint) IS
-'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID this server has issued in the transaction that writes them; on a server that has made promises by snowflake_promise_horizon(), returns the last one; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and on a standby; the argument is ignored';
+COMMENT ON FUNCTION snowflake_horizon() IS
+'the ID below which the statement that calls the function sees all rows that this database will ever have, except those that are deleted; holds for later statements too, and for rows whose ID this server has issued in the transaction that writes them; calls with one snapshot return one result; on a server that has made promises by snowflake_promise_horizon(), the result is the last one, or an earlier one if the snapshot is older; raises an error on a standby, in parallel workers, and if no horizon is known for the snapshot';
 
 /*
  * The horizon of several servers: propose on all of them, then promise the least proposal on all
@@ -261,8 +260,8 @@ COMMENT ON FUNCTION snowflake_feed_guard() IS
  * snowflake_process() runs the command of the caller, and so with the search_path of the caller.
  * All else that it does itself names pg_catalog.
  *
- * The position is locked before the horizon is taken, so that it is not above it.  A new
- * consumer begins at the horizon at most, for the same reason.
+ * The position is locked before the snapshot of the horizon is taken, so that it is not above the
+ * horizon.  A new consumer begins at the horizon at most, for the same reason.
  *
  * A session that inserts a row with the consumer of a row that is not committed waits for its
  * transaction.  So a session that inserts a new consumer holds an advisory lock until its
@@ -286,7 +285,7 @@ BEGIN
 	LOOP
 		EXECUTE format('SELECT next_id FROM %s WHERE consumer = $1 FOR UPDATE %s', positions,
 			CASE WHEN NOT wait THEN 'SKIP LOCKED' END) INTO first_id USING consumer;
-		EXECUTE format('CALL %s.snowflake_horizon()', extension) INTO horizon;
+		EXECUTE format('SELECT %s.snowflake_horizon()', extension) INTO horizon;
 		EXIT WHEN first_id IS NOT NULL;
 		EXECUTE format('SELECT next_id IS NULL FROM %s WHERE consumer = $1', positions)
 		INTO is_null USING consumer;
@@ -386,7 +385,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE snowflake_process IS
-'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon or was not stored';
+'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error if the position is above the horizon or was not stored';
 
 /*
  * The type sno

@@ -63,7 +63,7 @@ my %writes = (
 		  . "COMMIT PREPARED 'own-:client_id-:n';" ],
 	'rolled back' => [ 2, "BEGIN;\nINSERT;\nPREPARE TRANSACTION 'own-:client_id-:n';\n"
 		  . "ROLLBACK PREPARED 'own-:client_id-:n';" ],
-	horizons => [ 1, "CALL snowflake_horizon(NULL);" ],
+	horizons => [ 1, "SELECT snowflake_horizon();" ],
 	left => [ 0, "SLEEP 3000000;\nBEGIN;\nINSERT, ('left');\nPREPARE TRANSACTION 'left-:client_id-:n';" ]);
 
 for my $name (keys %writes)

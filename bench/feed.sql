@@ -102,7 +102,7 @@ DECLARE
 	last_read bigint;
 	rows bigint[];
 BEGIN
-	CALL snowflake_horizon(horizon);
+	horizon := snowflake_horizon();
 	last_read := (SELECT p.reached FROM poller p WHERE name = 'horizon');
 	rows := (SELECT array_agg(seq ORDER BY id) FROM events WHERE id >= last_read AND id < horizon);
 	RAISE NOTICE 'horizon % position % rows % machine ID %', horizon, last_read, coalesce(cardinality(rows), 0),

@@ -19,7 +19,7 @@ SELECT pg_sleep_until(clock_timestamp() + interval '20 ms');
 INSERT INTO posts (title) SELECT 'later post ' || n FROM generate_series(1, 2) AS n;
 
 -- The first page, newest first.  The client keeps the horizon, and the last ID of the page.
-CALL snowflake_horizon() \gset
+SELECT snowflake_horizon() AS horizon \gset
 CREATE TABLE pages AS
 SELECT 1 AS page, *
 FROM (SELECT id, title FROM posts WHERE id < :horizon ORDER BY id DESC LIMIT 2) AS rows;
@@ -39,7 +39,7 @@ SELECT 1 / (count(*) = 4)::integer AS is_stable FROM posts WHERE id < :horizon;
 -- The rows that are new since the first page: those from its horizon on.  The row that was
 -- committed late is one of them.
 \set first_horizon :horizon
-CALL snowflake_horizon() \gset
+SELECT snowflake_horizon() AS horizon \gset
 CREATE TABLE news AS SELECT id, title FROM posts WHERE id >= :first_horizon AND id < :horizon;
 SELECT title FROM news ORDER BY id;
 

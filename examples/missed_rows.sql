@@ -46,7 +46,7 @@ SELECT id AS uuid_position FROM with_uuid ORDER BY id DESC LIMIT 1 \gset
 SELECT max(id) AS snowflake_position FROM with_snowflake \gset
 
 -- The reader with the horizon remembers the horizon, and reads the rows below it: none yet.
-CALL snowflake_horizon() \gset
+SELECT snowflake_horizon() AS horizon \gset
 INSERT INTO seen SELECT 'Snowflake, horizon', message FROM with_snowflake WHERE id < :horizon;
 \set horizon_position :horizon
 
@@ -60,7 +60,7 @@ SELECT dblink_exec('slow', 'COMMIT');
 INSERT INTO seen SELECT 'bigserial', message FROM with_sequence WHERE id > :sequence_position;
 INSERT INTO seen SELECT 'UUIDv7', message FROM with_uuid WHERE id > :'uuid_position';
 INSERT INTO seen SELECT 'Snowflake', message FROM with_snowflake WHERE id > :snowflake_position;
-CALL snowflake_horizon() \gset
+SELECT snowflake_horizon() AS horizon \gset
 INSERT INTO seen SELECT 'Snowflake, horizon', message FROM with_snowflake
 WHERE id >= :horizon_position AND id < :horizon ORDER BY id;
 

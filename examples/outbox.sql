@@ -45,7 +45,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;     -- other pollers have them all
     END IF;
-    CALL snowflake_horizon(horizon);
+    horizon := snowflake_horizon();
     FOR next_message IN
         SELECT * FROM outbox
         WHERE id >= place.next_id AND id < horizon AND customer % place.parts = place.part

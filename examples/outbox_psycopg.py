@@ -30,7 +30,7 @@ def read_page(connection):
     """Deliver the next rows; return whether there may be more."""
     with connection.transaction():
         next_id, = connection.execute("SELECT next_id FROM positions WHERE reader = 'mail' FOR UPDATE").fetchone()
-        horizon, = connection.execute("CALL snowflake_horizon()").fetchone()
+        horizon, = connection.execute("SELECT snowflake_horizon()").fetchone()
         rows = connection.execute("SELECT id, body FROM messages WHERE id >= %s AND id < %s ORDER BY id LIMIT 100", [next_id, horizon]).fetchall()
         for id, body in rows:
             deliver(id, body)

@@ -3,31 +3,42 @@
 \set SHOW_CONTEXT never
 CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
 
--- a procedure, in SQL and in PL/pgSQL, in READ COMMITTED
+-- in a statement of its own, in the statement that reads, in a view, in a cursor, in functions and in each isolation level
 INSERT INTO feed DEFAULT VALUES;
-CALL snowflake_horizon(NULL) \gset
+SELECT snowflake_horizon() AS horizon \gset
 SELECT count(*) FROM feed WHERE id < :horizon;
+SELECT count(*) FROM feed WHERE id < snowflake_horizon();
+SELECT provolatile, proparallel FROM pg_proc WHERE proname = 'snowflake_horizon';
+CREATE VIEW new_rows AS SELECT * FROM feed WHERE id < (SELECT snowflake_horizon());
+SELECT count(*) FROM new_rows;
+CREATE FUNCTION count_rows() RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN (SELECT count(*) FROM new_rows); END';
+SELECT count_rows();
+COPY (SELECT count(*) FROM new_rows) TO stdout;
 DO $$
 DECLARE
-	horizon bigint;
+	horizon bigint := snowflake_horizon();
 BEGIN
-	CALL snowflake_horizon(horizon);
 	RAISE NOTICE '%', (SELECT count(*) FROM feed WHERE id < horizon);
 END
 $$;
-\set VERBOSITY sqlstate
-SELECT snowflake_horizon();
-SELECT snowflake_horizon(NULL);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-CALL snowflake_horizon(NULL);
-ROLLBACK;
-\set VERBOSITY default
-BEGIN ISOLATION LEVEL SERIALIZABLE;
-CALL snowflake_horizon(NULL);
-ROLLBACK;
-BEGIN READ ONLY;
-CALL snowflake_horizon(NULL) \gset
+SELECT count(*) FROM new_rows;
 COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY;
+DECLARE new_rows CURSOR FOR SELECT id > 0 FROM new_rows;
+FETCH new_rows;
+COMMIT;
+-- a transaction does not see the horizon pass its own IDs
+BEGIN;
+INSERT INTO feed DEFAULT VALUES;
+SELECT count(*) FROM new_rows;
+ROLLBACK;
+-- the former call
+\set VERBOSITY sqlstate
+CALL snowflake_horizon();
+\set VERBOSITY default
+DROP VIEW new_rows;
+DROP FUNCTION count_rows;
 
 -- the guard: a table with a key, and others
 SELECT snowflake_enable_feed('feed');
@@ -73,7 +84,7 @@ SELECT snowflake_enable_feed('ordered_all');
 DROP TABLE ordered;
 
 -- IDs that other sessions have issued, that were fetched ahead, and that were chosen
-CALL snowflake_horizon(NULL) \gset
+SELECT snowflake_horizon() AS horizon \gset
 \set VERBOSITY terse
 INSERT INTO feed VALUES (1, 'chosen');
 INSERT INTO parts VALUES (:horizon - 1);

@@ -69,7 +69,7 @@ for my $statement (
 	'SELECT snowflake_decode(1)', 'SELECT snowflake_timestamp(1)', 'SELECT snowflake_machine_id(1)', 'SELECT snowflake_sequence(1)',
 	'SELECT snowflake_encode(now(), 1, 1)', 'SELECT snowflake_boundary(now())', 'SELECT snowflake_between(1, now(), now())',
 	'SELECT FROM orders WHERE snowflake_timestamp(id) > now()', 'EXPLAIN SELECT FROM orders WHERE snowflake_between(id, now(), now())',
-	'SELECT snowflake_server_machine_id()', 'TABLE pg_stat_snowflake', 'SELECT pg_stat_snowflake_reset()', 'CALL snowflake_horizon(NULL)',
+	'SELECT snowflake_server_machine_id()', 'TABLE pg_stat_snowflake', 'SELECT pg_stat_snowflake_reset()', 'SELECT snowflake_horizon()',
 	"SELECT snowflake_adopt('counted', 'id')",
 	"SELECT snowflake_create_partitions('happenings', '2026-11-01', '2026-11-02', '1 day')", "SELECT snowflake_drop_partitions('happenings', '2026-11-01')",
 	'SELECT snowflake_check_layout()', 'SELECT snowflake_check_clock()', 'SELECT snowflake_accept_layout()', 'SELECT snowflake_accept_clock()', 'SELECT snowflake_accept_registry()',

@@ -23,7 +23,7 @@ DECLARE
 	horizon bigint;
 	start bigint := next FROM position FOR UPDATE;
 BEGIN
-	CALL snowflake_horizon(horizon);
+	horizon := snowflake_horizon();
 	IF horizon < start THEN
 		RAISE EXCEPTION 'the horizon goes back from % to %', start, horizon;
 	END IF;
@@ -56,7 +56,7 @@ sub horizon
 {
 	my ($on) = @_;
 
-	return ($on // $server)->safe_psql('postgres', 'CALL snowflake_horizon(NULL)');
+	return ($on // $server)->safe_psql('postgres', 'SELECT snowflake_horizon()');
 }
 
 # Prepared transactions hold the horizon back until they are committed or rolled back.
@@ -143,12 +143,6 @@ is($server->safe_psql('postgres', 'SELECT datname, pid IS NULL, first_id IS NULL
 is($server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('own'); SELECT count(first_id), count(since) FROM pg_stat_snowflake_horizon; ROLLBACK", extra_params => [ '-U', 'app' ]),
 	'1|1', 'and see their own');
 
-# The first attempt of many users: an error of PostgreSQL, which the page of messages explains.
-my $is_procedure = 'snowflake_horizon() is a procedure';
-fails_with($server, 'SELECT snowflake_horizon()', '42809', qr/\Q$is_procedure\E/);
-like(slurp_file("$FindBin::RealBin/../docs/troubleshooting.md"), qr/^\| .*`\Q$is_procedure\E`.*`CALL snowflake_horizon\(\)`/m, 'which docs/troubleshooting.md has');
-like($server->safe_psql('postgres', 'CALL snowflake_horizon()'), qr/^\d+$/, 'the call without an argument');
-
 # A session that is terminated, and one that is killed.
 $server->safe_psql('other', "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_snowflake_horizon");
 reads('', 'the horizon does not wait for a session that has ended', $server, 'other');
@@ -218,9 +212,9 @@ for my $case ([ 'an hour ahead of the clock', "now() + interval '1 h'", '', 'clo
 $server->backup('backup');
 my $standby = snowflake_server('standby', { backup => [ $server, 'backup', has_streaming => 1 ] });
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'on a standby nothing holds a horizon back');
-fails_with($standby, 'CALL snowflake_horizon(NULL)', '55000', qr/cannot execute snowflake_horizon\(\) during recovery/, qr/HINT:  Call it on the primary, then call pg_current_wal_insert_lsn\(\) there/);
+fails_with($standby, 'SELECT snowflake_horizon()', '55000', qr/cannot execute snowflake_horizon\(\) during recovery/, qr/HINT:  Call it on the primary, then call pg_current_wal_insert_lsn\(\) there/);
 insert("s$_") for 1 .. 3;
-my ($horizon, $lsn) = split /\n/, $server->safe_psql('postgres', 'CALL snowflake_horizon(NULL); SELECT pg_current_wal_insert_lsn()');
+my ($horizon, $lsn) = split /\n/, $server->safe_psql('postgres', 'SELECT snowflake_horizon(); SELECT pg_current_wal_insert_lsn()');
 if (major_version($standby) >= 19)
 {
 	$standby->safe_psql('postgres', "WAIT FOR LSN '$lsn' WITH (TIMEOUT '${PostgreSQL::Test::Utils::timeout_default}s')");
@@ -269,7 +263,7 @@ BEGIN
 	FOR i IN 1 .. transactions LOOP
 		PERFORM snowflake_nextval();
 		COMMIT;
-		CALL snowflake_horizon(horizon);
+		horizon := snowflake_horizon();
 	END LOOP;
 END
 $$;

@@ -100,9 +100,9 @@ for ([ 'clicks', 'bigint', 'snowflake_nextval' ], [ 'stops', 'snowflake.sno', 's
 # The horizon and its guard.
 is(value(q{
 		SELECT snowflake.snowflake_enable_feed('orders');
-		CALL snowflake.snowflake_horizon(NULL) \gset last_
+		SELECT snowflake.snowflake_horizon() AS horizon \gset last_
 		INSERT INTO orders DEFAULT VALUES;
-		CALL snowflake.snowflake_horizon(NULL) \gset
+		SELECT snowflake.snowflake_horizon() AS horizon \gset
 		SELECT count(*) FROM orders WHERE id >= :last_horizon AND id < :horizon;
 		BEGIN;
 		INSERT INTO orders DEFAULT VALUES;

@@ -156,7 +156,7 @@ $server->restart;
 $observer = $server->background_psql('postgres');
 $writer = start_writer();
 ends_in_time('Reservation', @$_)
-  for [ $nextval, $not_written ], [ 'CALL snowflake_horizon(NULL)', $not_written ],
+  for [ $nextval, $not_written ], [ 'SELECT snowflake_horizon()', $not_written ],
   [ 'SELECT snowflake_set_floor(clock_timestamp())', $not_written ];
 finish_writer($writer);
 $writer = start_writer();
@@ -185,20 +185,20 @@ $clock->step(3600);
 # The lock of the horizon, whose holder is stopped.  It is held almost all the time by a session that
 # computes horizons, since it then looks at the slots of 1000 backends.  If it is stopped while it holds
 # a lock of PostgreSQL's own, another session can wait for that without end: it continues then.
-my $reader = start_psql('DO $$ DECLARE horizon bigint; BEGIN LOOP CALL snowflake_horizon(horizon); END LOOP; END $$');
+my $reader = start_psql('DO $$ DECLARE horizon bigint; BEGIN LOOP horizon := snowflake_horizon(); COMMIT; END LOOP; END $$');
 my $pid = await($reader, q{state = 'active'}, 'pid');
 wait_until(sub {
 	my $stuck;
 
 	kill 'STOP', $pid;
-	my ($status) = $server->psql('postgres', "SET statement_timeout = '1s'; CALL snowflake_horizon(NULL)",
+	my ($status) = $server->psql('postgres', "SET statement_timeout = '1s'; SELECT snowflake_horizon()",
 		timeout => 10, timed_out => \$stuck);
 	return 1 if !$stuck && $status != 0;
 	kill 'CONT', $pid;
 	return 0;
 });
 ends_in_time('Horizon', $_)
-  for 'CALL snowflake_horizon(NULL)', 'SELECT count(*) FROM pg_stat_snowflake_horizon', 'INSERT INTO items VALUES (1)',
+  for 'SELECT snowflake_horizon()', 'SELECT count(*) FROM pg_stat_snowflake_horizon', 'INSERT INTO items VALUES (1)',
   "BEGIN; INSERT INTO items VALUES (DEFAULT); PREPARE TRANSACTION 'one'";
 kill 'CONT', $pid;
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
@@ -234,7 +234,7 @@ for ([ 'SELECT count(*) FROM pg_stat_snowflake', '2' ],
 	[ q{SELECT snowflake_check_layout() IS NULL, 'answered'}, 'answered' ],
 	[ "SELECT snowflake_machine_id($some_id), snowflake_timestamp($some_id)", '5\|20' ],
 	[ "SELECT $some_id < snowflake_boundary('2100-01-01')", 't' ],
-	[ 'CALL snowflake_horizon(NULL)', '\d{10}' ],
+	[ 'SELECT snowflake_horizon()', '\d{10}' ],
 	[ "SET snowflake.max_wait = '10ms'; $nextval", 'ERROR:  53400: could not write the reservation' ])
 {
 	my ($call, $answer) = @$_;

@@ -35,7 +35,7 @@ for my $shard (sort keys %shards)
 }
 
 # What the functions return and refuse; nothing is promised before the first promise.
-my $horizon = 'CALL snowflake_horizon()';
+my $horizon = 'SELECT snowflake_horizon()';
 my ($before) = map { $_->safe_psql('postgres', $horizon) } $coordinator;
 cmp_ok($coordinator->safe_psql('postgres', $horizon), '>=', $before, 'a server without a promise has a horizon of its own');
 fails_with($coordinator, 'SELECT snowflake_promise_horizon(-1)', '22023', qr/cannot promise -1 as a horizon/, qr/HINT:  Use the least number that snowflake_propose_horizon/);

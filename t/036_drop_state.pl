@@ -52,7 +52,7 @@ my $standby = snowflake_server('standby', { backup => [ $server, 'backup', has_s
 fails_with($standby, $drop, '25006', qr/cannot execute snowflake_drop_state\(\) during recovery/);
 my $session = $server->background_psql('postgres', on_error_stop => 0);
 $session->query_safe("BEGIN; $nextval; SELECT sno_nextval()");
-my $horizon = $server->safe_psql('postgres', 'CALL snowflake_horizon()');
+my $horizon = $server->safe_psql('postgres', 'SELECT snowflake_horizon()');
 my $from = -s $server->logfile;
 my (undef, undef, $notice) = $server->psql('other', $first);
 like($notice, qr/NOTICE:  no IDs are issued in any database until the server is restarted\n.*DETAIL:  IDs with times up to 20.* might have been issued\..*\n.*HINT:  Drop the extension in each database, remove it from "shared_preload_libraries"/, 'the state is dropped');
@@ -73,7 +73,7 @@ for my $when ('after the call', 'after a crash of a process')
 	is($server->safe_psql('postgres', $left), '0|0|0|0', "$when: nothing is left");
 	if ($when eq 'after the call')
 	{
-		cmp_ok($server->safe_psql('postgres', 'CALL snowflake_horizon()'), '>=', $horizon, 'readers can still read');
+		cmp_ok($server->safe_psql('postgres', 'SELECT snowflake_horizon()'), '>=', $horizon, 'readers can still read');
 		is($server->psql('postgres', $drop), 0, 'another call does no harm');
 		crash_a_process($server);
 	}

@@ -8,7 +8,7 @@ use SnowflakeTest;
 my $fleet = Fleet->new;
 my $registry = $fleet->registry;
 my $server = $fleet->server('main', lines => [ 'max_prepared_transactions = 2', "snowflake.max_wait = '10s'" ]);
-my $horizon = 'CALL snowflake_horizon(NULL)';
+my $horizon = 'SELECT snowflake_horizon()';
 
 sub count_below
 {

@@ -1,13 +1,7 @@
 /*
  * feed.c
- *	  The procedure snowflake_horizon(), the two functions by which several servers have one
+ *	  The function snowflake_horizon(), the two functions by which several servers have one
  *	  horizon, and the trigger function snowflake_feed_guard() for tables that are read up to it.
- *
- * A reader gets the horizon first and reads in a later statement, whose snapshot is taken after
- * that.  In the statement that reads, the horizon would be newer than the snapshot, and rows
- * that were committed in between would be missed.  So it is a procedure, which cannot be
- * part of a query, and which PostgreSQL refuses to call in functions that are not VOLATILE.
- * A transaction that keeps one snapshot is refused here.
  *
  * The horizon holds for rows whose ID was issued in the transaction that writes them.  Other rows
  * could appear below it: with IDs that were fetched in an earlier transaction, or that a user has
@@ -17,7 +11,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/xact.h"
+#include "access/parallel.h"
 #include "access/xlog.h"
 #include "catalog/pg_replication_origin.h"
 #include "commands/trigger.h"
@@ -27,6 +21,7 @@
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "functions/arguments.h"
 #include "horizon/horizon.h"
@@ -42,38 +37,55 @@ PG_FUNCTION_INFO_V1(snowflake_propose_horizon);
 PG_FUNCTION_INFO_V1(snowflake_promise_horizon);
 PG_FUNCTION_INFO_V1(snowflake_feed_guard);
 
+/*
+ * A snapshot that was taken in recovery does not list transactions as others do.  Two processes can
+ * have different horizons for one snapshot.
+ */
 static void
-check_transaction(void)
+check_snapshot(Snapshot snapshot)
 {
-	if (RecoveryInProgress())
-		ereport(ERROR,
-				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				errmsg("cannot execute %s during recovery", "snowflake_horizon()"),
-				errhint("Call it on the primary, then call pg_current_wal_insert_lsn() there, and read on this standby when it has replayed that LSN."));
-	if (IsolationUsesXactSnapshot())
+	if (IsParallelWorker())
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				errmsg("snowflake_horizon() must be called in a READ COMMITTED transaction"),
-				errdetail("This transaction reads with the snapshot of its first statement, which can lack rows that were committed before the horizon was returned."),
-				errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED."));
+				errmsg("cannot execute %s during a parallel operation", "snowflake_horizon()"),
+				errdetail("A parallel worker can get another horizon than its leader."),
+				errhint("Mark the function that calls it as PARALLEL RESTRICTED."));
+	if (snapshot->takenDuringRecovery)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("no horizon is known for the snapshot of this statement"),
+				errdetail("The snapshot was taken before this server was promoted."),
+				errhint("Repeat the statement in a new transaction."));
 }
 
+/* The snapshot of the statement that calls the function. */
 Datum
 snowflake_horizon(PG_FUNCTION_ARGS)
 {
 	SfShared   *shared = sf_shared_required();
 	SfGenerator *generator;
+	Snapshot	snapshot;
 	int64		horizon;
-	Datum		value;
-	bool		null = false;
 
-	check_transaction();
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("cannot execute %s during recovery", "snowflake_horizon()"),
+				errhint("Call it on the primary, then call pg_current_wal_insert_lsn() there, and read on this standby when it has replayed that LSN."));
+	if (!ActiveSnapshotSet())
+		elog(ERROR, "no snapshot is active");
+	snapshot = GetActiveSnapshot();
+	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC);
+	check_snapshot(snapshot);
 	generator = sf_await_open(shared);
-	horizon = (int64) sf_durable_read(SF_DURABLE_PROMISE);
-	if (horizon == 0)
-		horizon = sf_horizon_advance(generator, MyDatabaseId);
-	value = Int64GetDatum(horizon);
-	return sf_row(fcinfo, &value, &null);
+	horizon = sf_horizon_of_snapshot(generator, MyDatabaseId, snapshot);
+	if (horizon == PG_INT64_MIN)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("no horizon is known for the snapshot of this statement"),
+				errdetail("The snapshot is older than the first call in this database, and a transaction that was prepared before the last start of the server had not ended when it was taken."),
+				errhint("Repeat the statement in a new transaction."));
+	PG_RETURN_INT64(horizon);
 }
 
 /*

@@ -9,8 +9,14 @@
  *
  * Each backend has a slot, which only it writes, for the first ID of its open transaction.
  * Readers look at all slots.  One reader works at a time, under the lock; writers take no lock.
+ *
+ * The horizon of a snapshot is lower, if transactions have ended that the snapshot does not see.
+ * A slot has the last of these, and for each database the horizons are kept that were known when
+ * older snapshots were taken.
+ *
  * README.md in this directory proves that no row is missed.  It has the steps W1 to W3 of a writer,
- * R1 to R4 of a reader, E1 to E4 of the end of a transaction, and C1 to C4 of several servers.
+ * R1 to R4 of a reader, E1 to E4 of the end of a transaction, S1 to S4 for a snapshot, and C1 to C4
+ * of several servers.
  */
 #include "postgres.h"
 
@@ -20,24 +26,40 @@
 #include "port/atomics.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
 
 #include "compat.h"
 #include "core/batch.h"
 #include "core/hot.h"
 #include "horizon/horizon.h"
 #include "horizon/prepared.h"
+#include "horizon/snapshot.h"
 #include "state/durable.h"
 #include "state/lock.h"
 
+/* A transaction that has issued IDs, had an xid, and has ended. */
+typedef struct Ended
+{
+	pg_atomic_uint64 first;		/* the first ID, an int64 */
+	pg_atomic_uint64 xid;		/* a full xid; 0 if the entry is free */
+} Ended;
+
+#define ENDED_ENTRIES	7
+
 /*
  * The slot of a backend, on a cache line of its own.  Only the backend writes it.  first is an
- * int64, the first ID that the backend's open transaction may have issued, or SF_NO_ID.
+ * int64, the first ID that the backend's open transaction may have issued, or SF_NO_ID.  The other
+ * fields are a ring of the last transactions of the slot that have ended, without prepared ones.
  */
 typedef struct Slot
 {
 	pg_atomic_uint64 first;
-	char		pad[PG_CACHE_LINE_SIZE - sizeof(uint64)];
+	uint64		ended_count;	/* of all; only the backend reads it */
+	Ended		ended[ENDED_ENTRIES];
 } Slot;
+
+StaticAssertDecl(sizeof(Slot) == PG_CACHE_LINE_SIZE, "a slot is a cache line");
 
 /* The number of databases whose horizons are kept. */
 #define RETURNED_ENTRIES	256
@@ -57,6 +79,7 @@ typedef struct ReturnedTable
 	int64		bound;			/* not below any horizon that was returned in
 								 * a database without an entry */
 	Returned	entries[RETURNED_ENTRIES];
+	SfKnownHorizons known[RETURNED_ENTRIES];
 } ReturnedTable;
 
 typedef struct Horizon
@@ -76,8 +99,11 @@ typedef struct Horizon
 	int64		promise;		/* the greatest, in all databases; 0: none */
 	bool		promises;		/* whether no horizon above greatest_returned
 								 * is returned until a promise is on disk */
+	int64		opened;			/* below it are IDs of earlier runs only, or
+								 * promises */
+	uint64		opened_xid;		/* a full xid above those of earlier runs */
 
-	Slot		slots[FLEXIBLE_ARRAY_MEMBER];
+	Slot		slots[FLEXIBLE_ARRAY_MEMBER] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } Horizon;
 
 static Horizon *horizon = NULL;
@@ -85,6 +111,16 @@ static Horizon *horizon = NULL;
 /* This session's slot, NULL before the first ID; and the ID in it. */
 static Slot *my_slot = NULL;
 static int64 my_first = SF_NO_ID;
+static bool my_is_prepared = false; /* this transaction has an entry */
+
+/* The horizon of a snapshot that was computed in this transaction, and all of these; or NULL. */
+typedef struct Computed
+{
+	SfPlace		place;
+	int64		horizon;
+} Computed;
+
+static HTAB * computed = NULL;
 
 Size
 sf_horizon_size(void)
@@ -160,6 +196,12 @@ find_returned(Oid database)
 	return NULL;
 }
 
+static SfKnownHorizons *
+known_horizons(const Returned *entry)
+{
+	return &horizon->returned.known[entry - horizon->returned.entries];
+}
+
 static Returned *
 oldest_returned(void)
 {
@@ -182,6 +224,18 @@ assign_returned(Oid database)
 	entry->database = database;
 	entry->horizon = PG_INT64_MIN;
 	entry->bound = horizon->returned.bound;
+	memset(known_horizons(entry), 0, sizeof(SfKnownHorizons));
+	return entry;
+}
+
+static Returned *
+use_returned(Oid database)
+{
+	Returned   *entry = find_returned(database);
+
+	if (entry == NULL)
+		entry = assign_returned(database);
+	entry->used = ++horizon->returned.calls;
 	return entry;
 }
 
@@ -205,22 +259,6 @@ greatest_returned(void)
 		if (OidIsValid(horizon->returned.entries[i].database))
 			greatest = Max(greatest, horizon->returned.entries[i].horizon);
 	return greatest;
-}
-
-/*
- * Note a horizon that is about to be returned.  Returns the greatest horizon that was noted for its
- * database.
- */
-static int64
-note_returned(Oid database, int64 id)
-{
-	Returned   *entry = find_returned(database);
-
-	if (entry == NULL)
-		entry = assign_returned(database);
-	entry->used = ++horizon->returned.calls;
-	entry->horizon = Max(entry->horizon, id);
-	return entry->horizon;
 }
 
 /*
@@ -271,11 +309,28 @@ sf_horizon_withdraw(int64 before)
 		write_slot(before);
 }
 
+/* Replace the oldest entry.  README.md tells why a reader that meets this misses nothing. */
+static SF_HOT void
+note_ended(FullTransactionId xid)
+{
+	Ended	   *entry = &my_slot->ended[my_slot->ended_count++ % ENDED_ENTRIES];
+
+	pg_atomic_write_u64(&entry->first, (uint64) my_first);
+	pg_atomic_write_u64(&entry->xid, U64FromFullTransactionId(xid));
+}
+
 SF_HOT void
 sf_horizon_end(void)
 {
+	FullTransactionId xid;
+
+	computed = NULL;
 	if (my_first == SF_NO_ID)
 		return;
+	xid = GetTopFullTransactionIdIfAny();
+	if (FullTransactionIdIsValid(xid) && !my_is_prepared)
+		note_ended(xid);
+	my_is_prepared = false;
 	pg_write_barrier();
 	write_slot(SF_NO_ID);
 }
@@ -292,6 +347,7 @@ sf_horizon_prepare(void)
 	sf_lock_acquire(&horizon->lock);
 	sf_prepared_add(xid, MyDatabaseId, my_first);
 	sf_lock_release(&horizon->lock);
+	my_is_prepared = true;
 }
 
 bool
@@ -383,21 +439,27 @@ least_first(Oid database)
 	return least;
 }
 
-/*
- * Take the lock, and compute the horizon of a database, or of all for InvalidOid, by the steps R1
- * to R4 with a candidate that is not above the limit.  If the candidate is not published, no row
- * is refused on account of the result.
- */
-static int64
-lock_and_compute(SfGenerator *generator, Oid database, int64 limit, bool publish)
+/* Take the lock; prepared transactions of earlier runs have entries then. */
+static void
+lock_as_reader(void)
 {
 	LockData   *locks = sf_prepared_find_locks();
-	int64		candidate;
-	int64		least;
 
 	sf_lock_acquire(&horizon->lock);
 	sf_prepared_recover(locks);
-	candidate = allowed_candidate(generator);
+}
+
+/*
+ * Compute the horizon of a database, or of all for InvalidOid, by the steps R1 to R4 with a
+ * candidate that is not above the limit.  If the candidate is not published, no row is refused on
+ * account of the result.
+ */
+static int64
+compute(SfGenerator *generator, Oid database, int64 limit, bool publish)
+{
+	int64		candidate = allowed_candidate(generator);
+	int64		least;
+
 	candidate = Min(candidate, limit);
 	if (publish)
 		raise_candidate(candidate);
@@ -406,13 +468,20 @@ lock_and_compute(SfGenerator *generator, Oid database, int64 limit, bool publish
 	return Min(candidate, least);
 }
 
-/* Until the first promise is on disk, the horizon does not advance: see README.md. */
-int64
-sf_horizon_advance(SfGenerator *generator, Oid database)
+/*
+ * Compute the horizon of a database for snapshots that are taken later, and note it.  It is the
+ * promise on disk, if there is one.  Until the first promise is on disk, the horizon does not
+ * advance: see README.md.
+ */
+static int64
+advance(SfGenerator *generator, Returned *entry)
 {
-	int64		result = lock_and_compute(generator, database, PG_INT64_MAX, true);
-	int64		on_disk = (int64) sf_durable_read(SF_DURABLE_PROMISE);
+	int64		promise = (int64) sf_durable_read(SF_DURABLE_PROMISE);
+	int64		result;
 
+	if (promise != 0)
+		return promise;
+	result = compute(generator, entry->database, PG_INT64_MAX, true);
 	if (horizon->promise != 0)
 		result = Max(result, horizon->promise);
 	if (horizon->promises)
@@ -421,16 +490,17 @@ sf_horizon_advance(SfGenerator *generator, Oid database)
 
 		result = Min(result, greatest);
 	}
-	result = on_disk != 0 ? on_disk : note_returned(database, result);
-	sf_lock_release(&horizon->lock);
-	return result;
+	entry->horizon = Max(entry->horizon, result);
+	return entry->horizon;
 }
 
 int64
 sf_horizon_propose(SfGenerator *generator)
 {
-	int64		result = lock_and_compute(generator, InvalidOid, PG_INT64_MAX, false);
+	int64		result;
 
+	lock_as_reader();
+	result = compute(generator, InvalidOid, PG_INT64_MAX, false);
 	sf_lock_release(&horizon->lock);
 	return result;
 }
@@ -444,8 +514,10 @@ sf_horizon_reaches(SfGenerator *generator, int64 proposal)
 int64
 sf_horizon_promise(SfGenerator *generator, int64 proposal, int64 *durable)
 {
-	int64		result = lock_and_compute(generator, InvalidOid, proposal, true);
+	int64		result;
 
+	lock_as_reader();
+	result = compute(generator, InvalidOid, proposal, true);
 	horizon->promises = true;
 	horizon->promise = Max(horizon->promise, result);
 	result = Min(horizon->promise, proposal);
@@ -461,6 +533,116 @@ sf_horizon_end_promises(void)
 	horizon->promises = false;
 	raise_returned_bound(horizon->promise);
 	sf_lock_release(&horizon->lock);
+}
+
+/*
+ * Snapshots
+ */
+
+/*
+ * The least first ID of the transactions of a slot that have ended, but not for a snapshot;
+ * SF_NO_ID if there is none, PG_INT64_MIN if one of them can have been replaced.
+ */
+static int64
+least_unseen_of(Slot *slot, Snapshot snapshot, SfPlace place)
+{
+	int64		firsts[ENDED_ENTRIES];
+	int64		least = SF_NO_ID;
+	bool		sees_any = false;
+
+	for (int i = 0; i < ENDED_ENTRIES; i++)
+		firsts[i] = (int64) pg_atomic_read_u64(&slot->ended[i].first);
+	pg_read_barrier();
+	for (int i = 0; i < ENDED_ENTRIES; i++)
+		if (sf_snapshot_lacks(snapshot, place, pg_atomic_read_u64(&slot->ended[i].xid)))
+			least = Min(least, firsts[i]);
+		else
+			sees_any = true;
+	return sees_any ? least : PG_INT64_MIN;
+}
+
+/* The same of all slots and of the entries of a database. */
+static int64
+least_unseen(Oid database, Snapshot snapshot, SfPlace place)
+{
+	int64		least = sf_prepared_least_unseen(database, snapshot, place);
+
+	for (int i = 0; i < MaxBackends && least != PG_INT64_MIN; i++)
+	{
+		int64		of_slot = least_unseen_of(&horizon->slots[i], snapshot, place);
+
+		least = Min(least, of_slot);
+	}
+	return least;
+}
+
+/*
+ * The greatest horizon that was known when a snapshot was taken; PG_INT64_MIN if none was.  At the
+ * start of this run one is known, unless a transaction of an earlier one has not ended.
+ */
+static int64
+known_for(const Returned *entry, Snapshot snapshot, SfPlace place)
+{
+	int64		result = sf_known_at(known_horizons(entry), place);
+	FullTransactionId xmin = sf_full_xid(snapshot->xmin);
+
+	if (U64FromFullTransactionId(xmin) >= horizon->opened_xid)
+		result = Max(result, horizon->opened);
+	return result;
+}
+
+static int64
+compute_for_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot, SfPlace place)
+{
+	Returned   *entry;
+	int64		greatest;
+	int64		result;
+
+	lock_as_reader();
+	entry = use_returned(database);
+	greatest = advance(generator, entry);
+	sf_known_add(known_horizons(entry), sf_place_now(), greatest);
+	result = known_for(entry, snapshot, place);
+	if (result < greatest)
+	{
+		int64		least = least_unseen(database, snapshot, place);
+
+		least = Min(least, greatest);
+		result = Max(result, least);
+	}
+	sf_lock_release(&horizon->lock);
+	return result;
+}
+
+/* The horizons that were computed in this transaction, until it ends. */
+static HTAB *
+computed_table(void)
+{
+	HASHCTL		control = {.keysize = sizeof(SfPlace),.entrysize = sizeof(Computed),
+	.hcxt = TopTransactionContext};
+
+	if (computed == NULL)
+		computed = hash_create("horizons of snapshots", 8, &control,
+							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	return computed;
+}
+
+int64
+sf_horizon_of_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot)
+{
+	SfPlace		place = sf_place_of(snapshot);
+	Computed   *entry = hash_search(computed_table(), &place, HASH_FIND, NULL);
+	int64		result;
+
+	if (entry != NULL)
+		return entry->horizon;
+	result = compute_for_snapshot(generator, database, snapshot, place);
+	if (result != PG_INT64_MIN)
+	{
+		entry = hash_search(computed, &place, HASH_ENTER, NULL);
+		entry->horizon = result;
+	}
+	return result;
 }
 
 static SfHorizonHolder
@@ -483,7 +665,6 @@ sf_horizon_holders(SfHorizonHolder **holders)
 	int			count = 0;
 	int			index = 0;
 	const SfHorizonHolder *entry;
-	LockData   *locks = sf_prepared_find_locks();
 
 	*holders = palloc(sizeof(SfHorizonHolder) * (Size) (2 * MaxBackends + max_prepared_xacts));
 	for (int i = 0; i < MaxBackends; i++)
@@ -492,8 +673,7 @@ sf_horizon_holders(SfHorizonHolder **holders)
 		if ((*holders)[count].first != SF_NO_ID)
 			count++;
 	}
-	sf_lock_acquire(&horizon->lock);
-	sf_prepared_recover(locks);
+	lock_as_reader();
 	while ((entry = sf_prepared_next(&index)) != NULL)
 		(*holders)[count++] = *entry;
 	sf_lock_release(&horizon->lock);
@@ -525,6 +705,8 @@ sf_horizon_opened(SfGenerator *generator, uint64 position, int64 promise)
 
 	horizon->promise = promise;
 	horizon->promises = promise != 0;
+	horizon->opened = id;
+	horizon->opened_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	raise_candidate(id);
 	raise_returned_bound(id);
 }

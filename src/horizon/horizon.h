@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "horizon/prepared.h"
+#include "horizon/snapshot.h"
 #include "state/generator_state.h"
 
 /* In place of the first ID of a transaction that has issued none; above all IDs. */
@@ -63,19 +64,20 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
  */
 
 /*
- * Compute the horizon of a database; the generator must have been opened.  If the server makes
- * promises, it is the one on disk; as long as none is, it is not above the horizons that were
- * returned before.  Raises out_of_memory if there is no memory for the locks of prepared
- * transactions.
+ * The horizon of a snapshot in a database, which it keeps until the end of this transaction;
+ * PG_INT64_MIN if none is known.  The generator must have been opened.  If the server makes
+ * promises, it is not above the one on disk; as long as none is, it is not above the horizons that
+ * were returned before.  Raises out_of_memory.
  */
-extern int64 sf_horizon_advance(SfGenerator *generator, Oid database);
+extern int64 sf_horizon_of_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot);
 
 /*
  * The horizon that several servers have in common: README.md in this directory explains its two
  * steps.  The second one raises what the generator allows to the proposal, so the caller has raised
  * the generator to it; sf_horizon_reaches tells whether that is necessary.  The answer is a promise
  * only when *durable, which is not below it, is on disk.  If that is 0, no promise can be made yet,
- * because a higher horizon was returned without one.  They raise the errors of sf_horizon_advance.
+ * because a higher horizon was returned without one.  They raise the errors of
+ * sf_horizon_of_snapshot.
  */
 extern int64 sf_horizon_propose(SfGenerator *generator);
 extern bool sf_horizon_reaches(SfGenerator *generator, int64 proposal);

@@ -10,9 +10,10 @@
  *	 locks, whose tag consists of the database, the first ID, and a class that no SQL function
  *	 can lock.  PostgreSQL keeps the locks of a prepared transaction in its state file and in WAL,
  *	 and takes them again after a restart and at a promotion.
- * - An entry in shared memory, so that readers need not search the table of locks.  It is
- *	 valid as long as its transaction is in progress; a reader that finds that the transaction has
- *	 ended frees the entry.  A transaction whose preparation fails ends as well.
+ * - An entry in shared memory, so that readers need not search the table of locks.  It holds the
+ *	 horizon back as long as its transaction is in progress.  Then it remains until another one
+ *	 needs it, since snapshots may exist for which the transaction has not ended.  A transaction
+ *	 whose preparation fails ends as well.
  *
  * In each run of the server the first reader after recovery adds the transactions that were
  * prepared in earlier ones, from the table of locks.  Their locks are held by dummy processes
@@ -45,6 +46,9 @@
 typedef struct PreparedState
 {
 	bool		recovered;		/* whether those of earlier runs were added */
+	uint64		lost;			/* a full xid: those that have no entry any
+								 * more have ended for each snapshot whose
+								 * xmax is above it */
 	SfHorizonHolder entries[FLEXIBLE_ARRAY_MEMBER];
 } PreparedState;
 
@@ -78,31 +82,47 @@ sf_prepared_lock(int64 first)
 	(void) LockAcquire(&tag, ShareLock, false, false);
 }
 
+/* A full xid above those of all transactions that have ended. */
+static uint64
+next_xid(void)
+{
+	return U64FromFullTransactionId(ReadNextFullTransactionId());
+}
+
 /*
  * Whether the transaction of an entry has ended.  A transaction whose xid is half of all xids
  * behind the next one cannot be in progress, and its xid may have been assigned to another one
  * since.
  */
 static bool
-has_ended(const SfHorizonHolder *entry)
+has_ended(SfHorizonHolder *entry)
 {
-	uint64		next = U64FromFullTransactionId(ReadNextFullTransactionId());
-
-	return next - U64FromFullTransactionId(entry->xid) >= UINT64CONST(1) << 31 ||
-		!TransactionIdIsInProgress(XidFromFullTransactionId(entry->xid));
+	if (entry->ended == 0 &&
+		(next_xid() - U64FromFullTransactionId(entry->xid) >= UINT64CONST(1) << 31 ||
+		 !TransactionIdIsInProgress(XidFromFullTransactionId(entry->xid))))
+		entry->ended = next_xid();
+	return entry->ended != 0;
 }
 
-/* A free entry, or one of a transaction that has ended. */
+/* A free entry, or that of the transaction that has ended first, as far as that is known. */
 static SfHorizonHolder *
 free_entry(void)
 {
+	SfHorizonHolder *ended = NULL;
+
 	for (int i = 0; i < entry_count(); i++)
-		if (!FullTransactionIdIsValid(prepared->entries[i].xid))
-			return &prepared->entries[i];
-	for (int i = 0; i < entry_count(); i++)
-		if (has_ended(&prepared->entries[i]))
-			return &prepared->entries[i];
-	elog(ERROR, "no entry is free for a prepared transaction");
+	{
+		SfHorizonHolder *entry = &prepared->entries[i];
+
+		if (!FullTransactionIdIsValid(entry->xid))
+			return entry;
+		if (has_ended(entry) && (ended == NULL || entry->ended < ended->ended))
+			ended = entry;
+	}
+	if (ended == NULL)
+		elog(ERROR, "no entry is free for a prepared transaction");
+	prepared->lost = Max(prepared->lost, ended->ended);
+	return ended;
 }
 
 void
@@ -113,6 +133,7 @@ sf_prepared_add(FullTransactionId xid, Oid database, int64 first)
 	entry->xid = xid;
 	entry->database = database;
 	entry->first = first;
+	entry->ended = 0;
 }
 
 const SfHorizonHolder *
@@ -122,25 +143,28 @@ sf_prepared_next(int *index)
 	{
 		SfHorizonHolder *entry = &prepared->entries[(*index)++];
 
-		if (!FullTransactionIdIsValid(entry->xid))
-			continue;
-		if (!has_ended(entry))
+		if (FullTransactionIdIsValid(entry->xid) && !has_ended(entry))
 			return entry;
-		entry->xid = InvalidFullTransactionId;
 	}
 	return NULL;
 }
 
-/* The full xid of a transaction that is in progress. */
-static FullTransactionId
-full_xid(TransactionId xid)
+int64
+sf_prepared_least_unseen(Oid database, Snapshot snapshot, SfPlace place)
 {
-	FullTransactionId next = ReadNextFullTransactionId();
-	uint32		epoch = EpochFromFullTransactionId(next);
+	int64		least = PG_INT64_MAX;
 
-	if (xid > XidFromFullTransactionId(next))
-		epoch--;
-	return FullTransactionIdFromEpochAndXid(epoch, xid);
+	if (place.xmax <= prepared->lost)
+		return PG_INT64_MIN;
+	for (int i = 0; i < entry_count(); i++)
+	{
+		const SfHorizonHolder *entry = &prepared->entries[i];
+
+		if (entry->database == database &&
+			sf_snapshot_lacks(snapshot, place, U64FromFullTransactionId(entry->xid)))
+			least = Min(least, entry->first);
+	}
+	return least;
 }
 
 LockData *
@@ -152,7 +176,8 @@ sf_prepared_find_locks(void)
 }
 
 /*
- * A transaction that has ended since its lock was found is freed by the next reader.
+ * A transaction that has ended since its lock was found gets an entry as well.  Those that have
+ * ended before have none.
  */
 void
 sf_prepared_recover(const LockData *locks)
@@ -166,8 +191,10 @@ sf_prepared_recover(const LockData *locks)
 
 		if (tag->locktag_type == LOCKTAG_ADVISORY && tag->locktag_field4 == LOCK_CLASS &&
 			sf_lock_is_recovered(lock))
-			sf_prepared_add(full_xid(sf_lock_local_xid(lock)), (Oid) tag->locktag_field1,
+			sf_prepared_add(sf_full_xid(sf_lock_local_xid(lock)), (Oid) tag->locktag_field1,
 							(int64) ((uint64) tag->locktag_field2 << 32 | tag->locktag_field3));
 	}
+	if (max_prepared_xacts > 0)
+		prepared->lost = next_xid();
 	prepared->recovered = true;
 }

@@ -11,6 +11,8 @@
 #include "storage/lock.h"
 #include "utils/timestamp.h"
 
+#include "horizon/snapshot.h"
+
 /*
  * A transaction that holds the horizon back: one that has issued IDs, and is open, prepared, or
  * about to be prepared.
@@ -23,6 +25,9 @@ typedef struct SfHorizonHolder
 	Oid			role;			/* of a session; otherwise InvalidOid */
 	int			pid;			/* of a session; otherwise 0 */
 	int64		first;			/* the first ID that it may have issued */
+	uint64		ended;			/* if it was prepared, and has ended: a full
+								 * xid; each snapshot whose xmax is above it
+								 * sees that */
 } SfHorizonHolder;
 
 /* The size of the shared memory, and its use.  New memory is all 0. */
@@ -40,10 +45,17 @@ extern void sf_prepared_add(FullTransactionId xid, Oid database, int64 first);
 
 /*
  * The first entry, from an index on, whose transaction has not ended, or NULL after the last one;
- * moves the index past the entry.  Entries of transactions that have ended are freed.  The lock of
- * the horizon is held, and sf_prepared_recover was called under it.
+ * moves the index past the entry.  The lock of the horizon is held, and sf_prepared_recover was
+ * called under it.
  */
 extern const SfHorizonHolder *sf_prepared_next(int *index);
+
+/*
+ * The least first ID of the transactions of a database that were prepared, and have not ended for a
+ * snapshot; PG_INT64_MAX if there is none, PG_INT64_MIN if that is not known.  Called as
+ * sf_prepared_next.
+ */
+extern int64 sf_prepared_least_unseen(Oid database, Snapshot snapshot, SfPlace place);
 
 /*
  * Find the locks of transactions that were prepared before this run of the server.  NULL if these

@@ -47,8 +47,8 @@ is_right(void)
 		return config.relayout;
 	if (has("parallel"))
 		return ParallelWorkerNumber >= 0;
-	if (has("READ COMMITTED"))
-		return IsolationUsesXactSnapshot();
+	if (has("no horizon is known"))
+		return call.unknown;
 	if (has("lease") || has("registry") || has("release of the machine ID"))
 		return config.leased;
 	if (has("within the layout"))

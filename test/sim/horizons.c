@@ -1,10 +1,10 @@
 /*
  * horizons.c
- *	  "P8: No new row appears below a horizon that was returned.  A row is new if it is not visible to
- *	  a statement that begins after the call.  The promise covers rows whose ID was issued by this
- *	  server, in this database, in the transaction that writes the row.  The horizon of a database
- *	  never moves backward, even after a restart or a crash."  With the guard it covers all rows that the
- *	  guard checks, and the guard refuses no row without need.
+ *	  "P8: A statement that calls snowflake_horizon(), and later statements, see each row below the
+ *	  horizon that will ever exist, unless it is deleted.  The promise covers rows whose ID was issued by this
+ *	  server, in this database, in the transaction that writes the row."  All calls with a snapshot in a
+ *	  transaction return the same horizon.  With the guard the promise covers all rows that the guard
+ *	  checks, and the guard refuses no row without need.
  */
 #include "record.h"
 
@@ -13,10 +13,16 @@ int64		returned[DATABASES + 1];
 int64		promised;
 int			promise_ends;
 static int64 proposed;			/* the greatest that was to be promised */
-static int64 greatest_returned; /* in this run of the server */
+static int64 greatest_noted;	/* in all databases */
 static int64 promise_at_start;	/* of this run of the server; 0: none */
 static int	readers;			/* calls that can return a horizon */
+static int64 noted[DATABASES + 1];	/* the greatest that can have been
+									 * computed */
+static int	calls_begun;		/* of readers */
+int			calls_ended;
 static bool unreported;			/* one of them has failed */
+
+#define ALWAYS_KEPT	4			/* horizons of a database, at least */
 
 /* Of each session: when its transaction began. */
 static OF_PROCESS int64 transaction_proposed = 0;
@@ -41,8 +47,10 @@ horizons_start(void)
 {
 	promise_at_start = (int64) in_memory[NUMBER(PROMISE)];
 	readers = 0;
+	calls_begun = calls_ended = 0;
+	memset(noted, 0, sizeof(noted));
 	unreported = in_recovery;
-	greatest_returned = 0;
+	greatest_noted = 0;
 }
 
 void
@@ -71,6 +79,7 @@ oracle_reader_begins(void)
 {
 	call.reads = true;
 	readers++;
+	calls_begun++;
 }
 
 static void
@@ -78,40 +87,69 @@ reader_ends(void)
 {
 	call.reads = false;
 	readers--;
+	calls_ended++;
 }
 
 void
 reader_fails(void)
 {
 	readers--;
+	calls_ended++;
 	unreported = true;
 }
 
 /*
- * A horizon was returned, and a reader sees a view of the database: the transactions that have
- * become visible after it have no rows below the horizon.
+ * Rows that have appeared after the snapshot are not below its horizon.  Rows that the callbacks of
+ * a transaction commit elsewhere are visible to snapshots that are taken after the call.
+ */
+static void
+check_rows(int64 horizon, const HeldSnapshot *snapshot)
+{
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		for (int i = 0; t->state == VISIBLE && t->ended > snapshot->ends && i < t->rows; i++)
+			if (t->database == (int) MyDatabaseId && t->ids[i] < horizon)
+				fail("P8: row %lld is not in the snapshot of the horizon %lld", (long long) t->ids[i],
+					 (long long) horizon);
+}
+
+/*
+ * The greatest horizon that the call can have computed for later snapshots, which the guard keeps.  If
+ * no transaction has ended since the snapshot was taken, it is the result.
+ */
+static int64
+greatest_computed(int64 horizon, const HeldSnapshot *snapshot)
+{
+	const SfGenerator *generator = generator_of(SF_GENERATOR_BIGINT);
+
+	if (snapshot->ends == ends)
+		return horizon;
+	return Max(horizon, sf_horizon_at(&generator->layout, generator->cursor[0].value,
+									  (uint32) config.machines - 1));
+}
+
+/*
+ * The horizon of a snapshot was returned.  If the snapshot was taken in this call, and no more calls
+ * are between the two than the number of horizons that are always kept, it is not below one that was
+ * returned before.
  */
 void
-oracle_horizon(int64 horizon, int64 view)
+oracle_horizon(int64 horizon, const HeldSnapshot *snapshot, bool is_new)
 {
 	int			database = (int) MyDatabaseId;
 
 	trace("horizon                      %lld of database %d", (long long) horizon, database);
 	reader_ends();
-	greatest_returned = Max(greatest_returned, horizon);
-	if (IsolationUsesXactSnapshot() || call.in_recovery)
-		fail("P8: a horizon in a transaction with one snapshot, or in recovery");
-	if (horizon < call.returned && call.run == run && !config.many_databases &&
-		!move_begun[SF_GENERATOR_BIGINT])
+	noted[database] = Max(noted[database], greatest_computed(horizon, snapshot));
+	greatest_noted = Max(greatest_noted, noted[database]);
+	if (snapshot->data.takenDuringRecovery)
+		fail("P8: a horizon in recovery");
+	if (is_new && horizon < call.returned && call.run == run && !config.many_databases &&
+		calls_begun - call.calls_ended < ALWAYS_KEPT && !move_begun[SF_GENERATOR_BIGINT])
 		fail("P8: the horizon is %lld, after %lld", (long long) horizon, (long long) call.returned);
 	if (call.run == run && call.promised > 1 && promised >= call.promised && !move_begun[SF_GENERATOR_BIGINT] &&
 		in_memory[NUMBER(PROMISE)] != 0 && horizon > (int64) in_memory[NUMBER(PROMISE)])
 		fail("P8: the horizon is %lld, and not the promise", (long long) horizon);
-	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
-		for (int i = 0; t->state == VISIBLE && t->visible > view && i < t->rows; i++)
-			if (t->database == database && t->ids[i] < horizon)
-				fail("P8: row %lld is not in the view of the horizon %lld", (long long) t->ids[i],
-					 (long long) horizon);
+	check_rows(horizon, snapshot);
 	returned[database] = Max(returned[database], horizon);
 }
 
@@ -196,10 +234,11 @@ refusal_is_right(void)
 
 	bound = Max(bound, (int64) in_memory[NUMBER(PROMISE)]);
 	bound = Max(bound, promise_at_start);
+	bound = Max(bound, noted[MyDatabaseId]);
 	if (promise_at_start == 0)
 		bound = Max(bound, sf_layout_boundary(sf_layout_in_force(), began) + 1);
 	if (config.many_databases)
-		bound = Max(bound, greatest_returned);
+		bound = Max(bound, greatest_noted);
 	return call.id < bound || readers > 0 || unreported;
 }
 

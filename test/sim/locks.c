@@ -323,6 +323,8 @@ leave_process(void)
 		current->at_exit_count--;
 		current->at_exit[current->at_exit_count].function(0, current->at_exit[current->at_exit_count].argument);
 	}
+	if (weak)
+		full_barrier();			/* the next process finds all of its writes */
 }
 
 /*

@@ -38,10 +38,12 @@ typedef struct Call
 	int64		promised;
 	int			ends;			/* of promises */
 	int64		returned;		/* the horizon of the database */
+	int			calls_ended;	/* of readers */
 	int			changes;
 	uint64		lease_start;
 	int			bigint_machine; /* that a partition has to have; or -1 */
 	int64		id;				/* of the guard */
+	bool		unknown;		/* no horizon can be known for its snapshot */
 } Call;
 
 /* The call of this process; ends the previous one. */
@@ -53,7 +55,7 @@ extern void oracle_transaction_begins(void);
 extern void oracle_bigint(int64 id, bool is_row);
 extern void oracle_sno(const SfSno *id);
 extern void oracle_reader_begins(void);
-extern void oracle_horizon(int64 horizon, int64 view);
+extern void oracle_horizon(int64 horizon, const HeldSnapshot *snapshot, bool is_new);
 extern void oracle_promise_begins(void);
 extern void oracle_promises_end(void);
 extern void oracle_promise(int64 proposal, int64 promise);

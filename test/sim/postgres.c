@@ -12,6 +12,8 @@
 #include "replication/slot.h"
 #include "utils/acl.h"
 #include "utils/guc_tables.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
 #include "utils/lsyscache.h"
 
 #include "issue/lease_error.h"
@@ -146,9 +148,67 @@ pfree(void *p)
 {
 }
 
+/* dynahash.c: a table of a transaction; its entries begin with the key. */
+struct HTAB
+{
+	Size		key_size,
+				entry_size;
+	int			count;
+	char		entries[1024];
+};
+
+MemoryContext TopTransactionContext OF_PROCESS = NULL;
+
+HTAB *
+hash_create(const char *name, long size, const HASHCTL * control, int flags)
+{
+	static OF_PROCESS HTAB table =
+	{
+		0
+	};
+
+	table.key_size = control->keysize;
+	table.entry_size = control->entrysize;
+	table.count = 0;
+	return &table;
+}
+
+void *
+hash_search(HTAB * table, const void *key, HASHACTION action, bool *found)
+{
+	char	   *entry = table->entries;
+
+	for (int i = 0; i < table->count; i++, entry += table->entry_size)
+		if (memcmp(entry, key, table->key_size) == 0)
+			return entry;
+	if (action == HASH_FIND)
+		return NULL;
+	Assert((size_t) ++table->count * table->entry_size <= sizeof(table->entries));
+	memcpy(entry, key, table->key_size);
+	return entry;
+}
+
 /*
  * Small functions
  */
+
+/* port/qsort.c, and xid.c */
+void
+pg_qsort(void *base, size_t count, size_t size, int (*compare) (const void *, const void *))
+{
+	qsort(base, count, size, compare);
+}
+
+extern int	xidComparator(const void *a, const void *b);
+
+int
+xidComparator(const void *a, const void *b)
+{
+	TransactionId x = *(const TransactionId *) a;
+	TransactionId y = *(const TransactionId *) b;
+
+	return (x > y) - (x < y);
+}
 
 RETURNS(uint64, low + rnd() % (high - low + 1), pg_prng_uint64_range, pg_prng_state * state, uint64 low,
 		uint64 high);
@@ -208,27 +268,12 @@ RETURNS(uint32, 0, WaitEventExtensionNew, const char *name);
 #endif
 
 /*
- * Rows of one column of type bigint, for the guard, and the result of snowflake_horizon().
+ * Rows of one column of type bigint, for the guard
  */
 
-RETURNS(TupleDesc, NULL, sf_row_type, FunctionCallInfo fcinfo);
-RETURNS(Datum, (Datum) row, HeapTupleHeaderGetDatum, HeapTupleHeader row);
 RETURNS(int, 1, SPI_fnumber, TupleDesc type, const char *name);
 RETURNS(Oid, 20, SPI_gettypeid, TupleDesc type, int number);
 RETURNS(Oid, type, getBaseType, Oid type);
-
-HeapTuple
-#if PG_VERSION_NUM >= 170000
-heap_form_tuple(TupleDesc type, const Datum *values, const bool *nulls)
-#else
-heap_form_tuple(TupleDesc type, Datum *values, bool *nulls)
-#endif
-{
-	static HeapTupleData tuple;
-
-	tuple.t_data = (HeapTupleHeader) values[0];
-	return &tuple;
-}
 
 void
 heap_datum_check(HeapTupleHeader row, TupleDesc type)

@@ -84,6 +84,7 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.promised = promised,
 			.ends = promise_ends,
 			.returned = returned[MyDatabaseId],
+			.calls_ended = calls_ended,
 			.changes = changes[kind],
 			.other_line_is_free = kind == SF_GENERATOR_SNO && other_line_is_free(),
 			.lease_start = generator_of(kind)->lease_start.value,

@@ -86,6 +86,7 @@ extern void check_no_error(void);
 extern int64 returned[],
 			promised;
 extern int	promise_ends;
+extern int	calls_ended;
 
 extern void forget_horizons(void);
 extern void horizons_start(void);

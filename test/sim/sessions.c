@@ -163,17 +163,80 @@ insert_other_id(void)
  * Readers
  */
 
+/*
+ * The snapshots of cursors, of queries that call the function late, and of a REPEATABLE READ
+ * transaction.  They live until the end of the transaction.
+ */
+#define HELD	3
+
+static OF_PROCESS HeldSnapshot held[HELD] = {0};
+static OF_PROCESS bool is_held[HELD] = {0};
+
+/* The horizons that were returned in this transaction, by what the snapshots see. */
+#define RETURNED	16
+
+static OF_PROCESS struct
+{
+	int64		ends;
+	int64		horizon;
+}			horizons[RETURNED] = {0};
+static OF_PROCESS int horizon_count = 0;
+
+static void
+forget_snapshots(void)
+{
+	memset(is_held, 0, sizeof(is_held));
+	horizon_count = 0;
+}
+
+/* The horizon of the snapshots that see the same; 0 if none was returned. */
+static int64
+horizon_before(const HeldSnapshot *snapshot)
+{
+	for (int i = 0; i < horizon_count; i++)
+		if (horizons[i].ends == snapshot->ends)
+			return horizons[i].horizon;
+	return 0;
+}
+
+static void
+call_horizon(HeldSnapshot *snapshot, bool is_new)
+{
+	int64		before = horizon_before(snapshot);
+	int64		horizon;
+
+	oracle_reader_begins();
+	push_snapshot(snapshot);
+	horizon = call_function(snowflake_horizon, 0);
+	oracle_horizon(horizon, snapshot, is_new && before == 0);
+	if (before != 0 && before != horizon)
+		fail("P8: two horizons of a snapshot, %lld and %lld", (long long) before,
+			 (long long) horizon);
+	if (horizon_count < RETURNED)
+	{
+		horizons[horizon_count].ends = snapshot->ends;
+		horizons[horizon_count++].horizon = horizon;
+	}
+}
+
 static void
 read_horizon(void)
 {
-	int64		horizon;
+	int64		i = config.old_snapshots ? below(HELD) : 0;
+	bool		is_new = !is_held[i] || !config.old_snapshots || chance(2);
+	Call	   *begun = oracle_begin(SF_GENERATOR_BIGINT, false);
 
-	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
-	oracle_reader_begins();
-	XactIsoLevel = chance(16) && !config.many_databases ? XACT_REPEATABLE_READ : XACT_READ_COMMITTED;
-	horizon = call_function(snowflake_horizon, 0);
-	oracle_horizon(horizon, view_now());
-	XactIsoLevel = XACT_READ_COMMITTED;
+	if (is_new)
+	{
+		take_snapshot(&held[i]);
+		is_held[i] = true;
+		if (config.old_snapshots && chance(2))
+			sleep_until(now + below(chance(2) ? 300 : 20000));
+		if (config.old_snapshots && chance(3))
+			return;				/* a cursor from which no row is fetched yet */
+	}
+	begun->unknown = held[i].data.takenDuringRecovery || held[i].lists_recovered;
+	call_horizon(&held[i], is_new);
 }
 
 /* As many sessions, each in a database of its own. */
@@ -187,6 +250,8 @@ read_many_horizons(void)
 	{
 		MyDatabaseId = (Oid) (1 + (first + i) % DATABASES);
 		read_horizon();
+		commit_transaction();
+		forget_snapshots();
 	}
 	MyDatabaseId = database;
 }
@@ -397,6 +462,7 @@ execute_transaction(void)
 	if (in_recovery && chance(2))
 		(void) sf_horizon_least();
 	oracle_transaction_begins();
+	forget_snapshots();
 	if (config.parallel && chance(4))
 		take_in_parallel_worker();
 	for (int64 n = 1 + below(3); n > 0; n--)
@@ -438,7 +504,6 @@ recover_from_error(int level)
 
 	oracle_error();
 	ParallelWorkerNumber = -1;
-	XactIsoLevel = XACT_READ_COMMITTED;
 	MyDatabaseId = MyProc->databaseId;
 	abort_transaction();
 	if (level == FATAL)

@@ -3,6 +3,7 @@
  *	  Transactions: their steps in PostgreSQL's order, prepared ones, and the locks of these.
  *
  * A transaction is a list of the IDs of its rows.  It has a transaction ID from its first row on.
+ * In each run transaction IDs pass 2^32.
  */
 #include "world.h"
 
@@ -11,34 +12,53 @@
 #include "storage/procarray.h"
 
 #define TRANSACTIONS	1024
-#define FIRST_XID		1000
 
 static Transaction transactions[TRANSACTIONS];
-static uint32 next_xid = FIRST_XID;
-static int64 views;				/* of transactions that have become visible */
+static int	next = 0;			/* the number of transactions */
+static int	next_completed = 0; /* one more than the last that has ended */
+static uint64 first_xid;
+int64		ends;
 static OF_PROCESS Transaction *mine = NULL;
+static OF_PROCESS Transaction *ending = NULL;	/* until all callbacks were
+												 * called */
 
 ResourceOwner CurrentResourceOwner OF_PROCESS = NULL;
 ResourceOwner TopTransactionResourceOwner OF_PROCESS = NULL;
 XLogRecPtr	XactLastRecEnd OF_PROCESS = 0;
-int			XactIsoLevel OF_PROCESS = XACT_READ_COMMITTED;
 int			max_prepared_xacts = 8;
+
+/* transam.h: 0 to 2 are no xids of transactions. */
+static uint64
+full_xid(int64 number)
+{
+	uint64		xid = first_xid + (uint64) number;
+
+	return xid >> 32 ? xid + FirstNormalTransactionId : xid;
+}
 
 static uint32
 xid_of(const Transaction *transaction)
 {
-	return FIRST_XID + (uint32) (transaction - transactions);
+	return (uint32) full_xid(transaction - transactions);
 }
 
 RETURNS(uint32, mine ? xid_of(mine) : 0, my_xid, void);
-RETURNS(int64, views, view_now, void);
 
 Transaction *
 next_transaction(Transaction *before)
 {
-	Transaction *next = before ? before + 1 : transactions;
+	Transaction *after = before ? before + 1 : transactions;
 
-	return next < transactions + (next_xid - FIRST_XID) ? next : NULL;
+	return after < transactions + next ? after : NULL;
+}
+
+/* procarray.c: a transaction ends for all snapshots that are taken later. */
+static void
+leave_array(Transaction *t, TransactionState state)
+{
+	t->state = state;
+	t->ended = ++ends;
+	next_completed = Max(next_completed, (int) (t - transactions) + 1);
 }
 
 static Process *object_holder;	/* see LockSharedObject */
@@ -50,11 +70,13 @@ forget_transactions(bool all)
 	object_holder = NULL;
 	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
 		if (t->state <= IN_DOUBT)
-			t->state = GONE;
+			leave_array(t, GONE);
+	next_completed = next;
 	if (!all)
 		return;
-	next_xid = FIRST_XID;
-	views = 0;
+	next = next_completed = 0;
+	ends = 0;
+	first_xid = (UINT64CONST(1) << 32) - 1 - (uint64) below(20);
 }
 
 bool
@@ -72,9 +94,9 @@ assign_xid(void)
 {
 	if (mine == NULL)
 	{
-		if (next_xid >= FIRST_XID + TRANSACTIONS)
+		if (next >= TRANSACTIONS)
 			fail("the simulation has no transaction IDs left");
-		mine = &transactions[next_xid++ - FIRST_XID];
+		mine = &transactions[next++];
 		memset(mine, 0, sizeof(*mine));
 		mine->database = (int) MyDatabaseId;
 	}
@@ -82,17 +104,87 @@ assign_xid(void)
 }
 
 /* xact.c, and varsup.c */
-RETURNS(FullTransactionId, FullTransactionIdFromEpochAndXid(0, xid_of(assign_xid())),
-		GetTopFullTransactionId, void);
-RETURNS(FullTransactionId, FullTransactionIdFromEpochAndXid(0, next_xid),
-		ReadNextFullTransactionId, void);
+static FullTransactionId
+full(const Transaction *t)
+{
+	FullTransactionId none = {0};
+
+	return t ? (FullTransactionId)
+	{
+		full_xid(t - transactions)
+	} : none;
+}
+
+RETURNS(FullTransactionId, full(assign_xid()), GetTopFullTransactionId, void);
+RETURNS(FullTransactionId, full(mine ? mine : ending), GetTopFullTransactionIdIfAny, void);
+RETURNS(FullTransactionId, full(transactions + next), ReadNextFullTransactionId, void);
 
 /* procarray.c: an open transaction, or a prepared one. */
 bool
 TransactionIdIsInProgress(TransactionId xid)
 {
 	point();
-	return xid >= FIRST_XID && xid < next_xid && transactions[xid - FIRST_XID].state <= IN_DOUBT;
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		if (xid_of(t) == xid)
+			return t->state <= IN_DOUBT;
+	return false;
+}
+
+/*
+ * Snapshots
+ */
+
+/*
+ * procarray.c: under a lock that each end of a transaction takes as well.  xmax is one more than the
+ * greatest xid that has ended.  The transaction of this process is not listed, and one that is
+ * being prepared can be listed twice.
+ */
+Snapshot
+GetSnapshotData(Snapshot snapshot)
+{
+	static TransactionId listed[LISTED];
+
+	point();
+	if (snapshot->xip == NULL)
+		snapshot->xip = listed;
+	snapshot->takenDuringRecovery = in_recovery;
+	snapshot->xmax = (TransactionId) full_xid(next_completed);
+	snapshot->xmin = snapshot->xmax;
+	snapshot->xcnt = 0;
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL && t < transactions + next_completed;)
+	{
+		if (t->ended == 0 && snapshot->xmin == snapshot->xmax)
+			snapshot->xmin = xid_of(t);
+		for (int times = t->twice ? 2 : 1; t->ended == 0 && t != mine && times > 0; times--)
+		{
+			Assert(snapshot->xcnt < LISTED);
+			snapshot->xip[snapshot->xcnt++] = xid_of(t);
+		}
+	}
+	return snapshot;
+}
+
+static OF_PROCESS Snapshot active = NULL;
+
+RETURNS(bool, active != NULL, ActiveSnapshotSet, void);
+RETURNS(Snapshot, active, GetActiveSnapshot, void);
+
+void
+take_snapshot(HeldSnapshot *snapshot)
+{
+	snapshot->data.xip = snapshot->xip;
+	(void) GetSnapshotData(&snapshot->data);
+	snapshot->ends = ends;
+	snapshot->lists_recovered = false;
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		snapshot->lists_recovered |= t->recovered && t->ended == 0;
+	trace("snapshot                     xmax %u, %u are open", snapshot->data.xmax, snapshot->data.xcnt);
+}
+
+void
+push_snapshot(HeldSnapshot *snapshot)
+{
+	active = &snapshot->data;
 }
 
 int64
@@ -165,7 +257,7 @@ GetLockStatusData(void)
 	LockData   *data = palloc(sizeof(LockData));
 
 	point();
-	data->locks = palloc(sizeof(LockInstanceData) * (next_xid - FIRST_XID + 1));
+	data->locks = palloc(sizeof(LockInstanceData) * (Size) (next + 1));
 	data->nelements = 0;
 	for (Transaction *t = NULL; !in_recovery && (t = next_transaction(t)) != NULL;)
 	{
@@ -230,17 +322,27 @@ end_subtransaction(void)
 	release_resources(true, false);
 }
 
+/* Rows appear when their transaction has left the process array, or when they are committed elsewhere. */
 static void
 make_visible(Transaction *t)
 {
+	if (t->ended == 0)
+		leave_array(t, VISIBLE);
 	t->state = VISIBLE;
-	t->visible = ++views;
 	rows_are_visible(t);
+}
+
+static void
+end_mine(void)
+{
+	ending = mine;
+	mine = NULL;
 }
 
 /*
  * xact.c, CommitTransaction: WAL, process array, callbacks, resource owners.  A callback of another
- * extension can commit the rows elsewhere.
+ * extension can commit the rows elsewhere.  They are not covered for snapshots that are taken
+ * before.
  */
 void
 commit_transaction(void)
@@ -258,7 +360,9 @@ commit_transaction(void)
 		point();
 		if (!elsewhere)
 			make_visible(t);
-		mine = NULL;
+		else
+			leave_array(t, OPEN);
+		end_mine();
 	}
 	point();
 	xact_callback(XACT_EVENT_COMMIT, NULL);
@@ -269,6 +373,7 @@ commit_transaction(void)
 		make_visible(t);
 	}
 	release_resources(true, true);
+	ending = NULL;
 }
 
 /* xact.c, AbortTransaction: when the error is reported. */
@@ -281,11 +386,12 @@ abort_transaction(void)
 	{
 		insert_record(RECORD_ABORT, (int) my_xid(), 0, false);
 		point();
-		mine->state = GONE;
-		mine = NULL;
+		leave_array(mine, GONE);
+		end_mine();
 	}
 	xact_callback(XACT_EVENT_ABORT, NULL);
 	release_resources(false, true);
+	ending = NULL;
 }
 
 static int
@@ -316,10 +422,15 @@ prepare_transaction_of_session(void)
 	t->prepare = insert_record(RECORD_PREPARED, (int) my_xid(), 0, false);
 	XLogFlush((XLogRecPtr) t->prepare);
 	t->state = IN_DOUBT;
+	t->twice = true;
+	if (chance(2))				/* for a synchronous standby */
+		sleep_until(now + below(5000));
+	t->twice = false;
+	end_mine();
 	point();
-	mine = NULL;
 	xact_callback(XACT_EVENT_PREPARE, NULL);
 	release_resources(true, true);
+	ending = NULL;
 }
 
 /* twophase.c, FinishPreparedTransaction, in any session. */
@@ -336,7 +447,7 @@ finish(Transaction *t)
 	if (commit)
 		make_visible(t);
 	else
-		t->state = GONE;
+		leave_array(t, GONE);
 }
 
 void
@@ -363,6 +474,8 @@ recover_transactions(int64 lsn)
 
 		if (t->state == GONE || (t->state == VISIBLE && committed))
 			continue;
+		t->ended = 0;
+		t->twice = false;
 		if (committed)
 			make_visible(t);
 		else if (t->prepare != 0 && t->prepare <= lsn && (t->end == 0 || t->end > lsn))
@@ -372,6 +485,7 @@ recover_transactions(int64 lsn)
 			t->commit = t->end = 0;
 		}
 		else
-			t->state = GONE;
+			leave_array(t, GONE);
 	}
+	next_completed = next;		/* xlog.c, StartupXLOG */
 }

@@ -31,6 +31,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/resowner.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "issue/shared.h"
@@ -50,7 +51,8 @@
 /* What sessions do, and what happens to them, in one of n runs. */
 #define FEATURES(F) \
 	F(sno, 2) F(leased, 3) F(prepare, 3) F(guard, 2) F(horizon, 2) F(floor, 3) F(move_back, 4) \
-	F(promise, 4) F(bulk, 4) F(subtransactions, 2) F(parallel, 16) F(many_databases, 300)
+	F(promise, 4) F(bulk, 4) F(subtransactions, 2) F(parallel, 16) F(many_databases, 300) \
+	F(old_snapshots, 2)
 #define FAULTS(F) \
 	F(crash, 2) F(promote, 4) F(upgrade, 8) F(relayout, 16) F(clock_back, 2) F(jump, 5) \
 	F(interrupt, 4) F(reload, 6) F(async, 4) F(stall, 3) F(fail_flush, 5) F(slow_disk, 5) \
@@ -242,7 +244,7 @@ extern void load_postmaster(bool new);
  * Memory (memory.c)
  */
 
-#define SHMEM_SIZE	65536
+#define SHMEM_SIZE	327680
 
 extern char shmem[SHMEM_SIZE];
 
@@ -317,7 +319,10 @@ typedef struct Transaction
 	int64		commit,
 				prepare,
 				end;			/* LSNs; end: of a ROLLBACK PREPARED */
-	int64		visible;		/* see view_now */
+	int64		ended;			/* its place in the order in which
+								 * transactions leave the process array; 0: it
+								 * has not */
+	bool		twice;			/* in the process array */
 	bool		preparing;
 	bool		recovered;
 	bool		locked;
@@ -335,7 +340,22 @@ extern void finish_prepared(void);
 extern void end_subtransaction(void);
 extern void recover_transactions(int64 lsn);
 extern void forget_transactions(bool all);
-extern int64 view_now(void);	/* what a snapshot sees that is taken now */
+extern int64 ends;				/* of transactions */
+
+#define LISTED	48
+
+/* A snapshot of a process. */
+typedef struct HeldSnapshot
+{
+	SnapshotData data;
+	TransactionId xip[LISTED];
+	int64		ends;			/* that it sees */
+	bool		lists_recovered;	/* transactions of earlier runs of the
+									 * server */
+} HeldSnapshot;
+
+extern void take_snapshot(HeldSnapshot *snapshot);
+extern void push_snapshot(HeldSnapshot *snapshot);
 
 /*
  * Server (postmaster.c, postgres.c)
