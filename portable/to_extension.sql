@@ -8,6 +8,9 @@
 -- A superuser runs this, on a server that preloads the library and has the layout of the functions.
 -- docs/portable.md tells which machine ID the server can have.  It is one transaction, and nothing
 -- has changed if it fails.
+--
+-- CALL snowflake_horizon() becomes SELECT snowflake_horizon(), which queries and views can use too.
+-- Change the programs that call it.
 \set ON_ERROR_STOP on
 \set QUIET on
 \if :{?schema}

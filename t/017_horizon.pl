@@ -33,8 +33,15 @@ BEGIN
 	UPDATE position SET next = greatest(next, horizon);
 END
 $$;
+
+-- the same in one statement
+CREATE TABLE position_of_view (next bigint);
+INSERT INTO position_of_view VALUES (0);
+CREATE TABLE been_read_by_view (id bigint);
+CREATE VIEW new_rows AS SELECT * FROM feed WHERE id < (SELECT snowflake_horizon());
 SQL
 }
+my $poll_view = 'WITH noted AS (INSERT INTO been_read_by_view SELECT id FROM new_rows, position_of_view WHERE id >= next) UPDATE position_of_view SET next = greatest(next, snowflake_horizon())';
 
 sub insert
 {
@@ -171,6 +178,23 @@ $server->reload;
 ok($waiting->finish, 'it commits') or diag($warning);
 reads('a waits', 'and its row is read');
 
+# A snapshot for which a transaction of an earlier run of the server is prepared, and that is older than the first call.
+$server->safe_psql('postgres', "BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE TRANSACTION 'earlier'");
+$server->restart;
+insert('a');
+my $old = $server->background_psql('postgres', on_error_stop => 0);
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+$server->safe_psql('postgres', "COMMIT PREPARED 'earlier'");
+$old->query('SELECT snowflake_horizon()');
+like($old->{stderr}, qr/ERROR:  no horizon is known for the snapshot of this statement\nDETAIL:  The snapshot is older than the first call in this database/, 'no horizon is known for a snapshot');
+$old->quit;
+reads('a p', 'and a new one reads all');
+
+# Two processes could have different horizons for one snapshot.
+$server->safe_psql('postgres', 'CREATE FUNCTION unsafe_horizon() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_horizon()$$');
+fails_with($server, 'SET ' . (major_version($server) >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on; SELECT unsafe_horizon()',
+	'25000', qr/cannot execute snowflake_horizon\(\) during a parallel operation/, qr/HINT:  Mark the function that calls it as PARALLEL RESTRICTED/);
+
 # In a parallel worker IDs would be issued by a transaction that ends before its rows are
 # visible.
 $server->safe_psql('postgres', 'CREATE FUNCTION unsafe() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_nextval()$$');
@@ -234,7 +258,12 @@ reads('', 'the primary waits for a prepared transaction');
 $before = horizon();
 $server->wait_for_catchup($standby);
 crash($server);
+$old = $standby->background_psql('postgres', on_error_stop => 0);
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $standby->promote;
+$old->query('SELECT snowflake_horizon()');
+like($old->{stderr}, qr/ERROR:  no horizon is known for the snapshot of this statement\nDETAIL:  The snapshot was taken before this server was promoted\./, 'a snapshot of the standby has no horizon');
+$old->quit;
 insert('b', $standby);
 reads('', 'and so does the promoted standby', $standby);
 cmp_ok(horizon($standby), '>=', $before, 'the horizon does not go back');
@@ -245,14 +274,14 @@ reads('a b p', 'then it reads all', $standby);
 for my $layout ('mastodon', 'epoch=2010-01-01 tick=1ms timestamp=41 machine=10')
 {
 	restart_with_layout($standby, $layout);
-	$standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
+	$standby->safe_psql('postgres', 'TRUNCATE feed, been_read, been_read_by_view; UPDATE position SET next = 0; UPDATE position_of_view SET next = 0');
 	insert('a', $standby);
 	reads('a', "a reader in the layout $layout", $standby);
 	insert('b', $standby);
 	reads('b', "and once more in the layout $layout", $standby);
 }
 restart_with_layout($standby, 'twitter');
-$standby->safe_psql('postgres', 'TRUNCATE feed, been_read; UPDATE position SET next = 0');
+$standby->safe_psql('postgres', 'TRUNCATE feed, been_read, been_read_by_view; UPDATE position SET next = 0; UPDATE position_of_view SET next = 0');
 
 # A transaction takes as many IDs as the previous one has used, whatever readers do.
 $standby->safe_psql('postgres', <<'SQL');
@@ -333,7 +362,7 @@ SQL
 my $writers = IPC::Run::start([ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '400', '-f', $script, $standby->connstr('postgres') ], '>', \my $output, '2>', \my $errors);
 while ($writers->pumpable)
 {
-	$standby->safe_psql('postgres', join('', map { "SELECT count(*) FROM poll();\n" } 1 .. 50));
+	$standby->safe_psql('postgres', join('', map { "SELECT count(*) FROM poll();\n$poll_view;\n" } 1 .. 50));
 	$writers->pump_nb;
 }
 ok($writers->finish, 'writers') or diag($errors);
@@ -341,5 +370,9 @@ reads($standby->safe_psql('postgres', "SELECT string_agg('w', ' ') FROM (SELECT 
 is($standby->safe_psql('postgres', '
 	SELECT count(*) >= 5000, count(*) FILTER (WHERE b.id IS NULL), (SELECT count(*) - count(DISTINCT id) FROM been_read) FROM feed f LEFT JOIN been_read b USING (id)'),
 	't|0|0', 'of the rows of many writers none is missed, and none is read twice');
+$standby->safe_psql('postgres', $poll_view);
+is($standby->safe_psql('postgres', '
+	SELECT count(*) >= 5000, count(*) FILTER (WHERE b.id IS NULL), (SELECT count(*) - count(DISTINCT id) FROM been_read_by_view) FROM feed f LEFT JOIN been_read_by_view b USING (id)'),
+	't|0|0', 'nor by the view, in one statement');
 
 done_testing();
