@@ -37,11 +37,11 @@ extern FullTransactionId sf_full_xid(TransactionId xid);
 /*
  * The horizons that are known in a database; new memory is all 0.  They are numbered from 1, and
  * each is in the level that is the number of zeros at the end of its number.  So a level reaches
- * back twice as far as the one before, and for a snapshot that is k horizons old, one that is at
- * most 4 k old is available.
+ * back twice as far as the one before.  The last eight are all kept, and for a snapshot that is k
+ * horizons old, one that is about 2 k old at most.
  */
-#define SF_KNOWN_LEVELS		20
-#define SF_KNOWN_ENTRIES	2
+#define SF_KNOWN_LEVELS		16
+#define SF_KNOWN_ENTRIES	4
 
 /* A horizon that was computed before a snapshot of this place was taken. */
 typedef struct SfKnown

@@ -22,7 +22,7 @@ static int	calls_begun;		/* of readers */
 int			calls_ended;
 static bool unreported;			/* one of them has failed */
 
-#define ALWAYS_KEPT	4			/* horizons of a database, at least */
+#define ALWAYS_KEPT	8			/* horizons of a database, at least */
 
 /* Of each session: when its transaction began. */
 static OF_PROCESS int64 transaction_proposed = 0;

@@ -244,7 +244,7 @@ extern void load_postmaster(bool new);
  * Memory (memory.c)
  */
 
-#define SHMEM_SIZE	327680
+#define SHMEM_SIZE	491520
 
 extern char shmem[SHMEM_SIZE];
 
