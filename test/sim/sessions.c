@@ -479,6 +479,18 @@ execute_transaction(void)
 		sleep_until(now + below(config.think));
 }
 
+/* More of them than a slot remembers. */
+static void
+execute_short_transactions(void)
+{
+	for (int64 n = below(12); n > 0; n--)
+	{
+		oracle_transaction_begins();
+		take_bigint(true);
+		commit_transaction();
+	}
+}
+
 /* After the faults each session gets an ID. */
 static void
 execute_last_transaction(void)
@@ -536,6 +548,8 @@ session_main(void)
 			sf_settings_max_wait = 0;
 		if (quiet)
 			execute_last_transaction();
+		else if (config.old_snapshots && chance(4))
+			execute_short_transactions();
 		else
 			execute_transaction();
 		if (chance(8))
