@@ -222,7 +222,7 @@ CREATE FUNCTION snowflake_horizon() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_horizon() IS
-'the ID below which the statement that calls the function sees all rows that this database will ever have, except those that are deleted; holds for later statements too, and for rows whose ID this server has issued in the transaction that writes them; calls with one snapshot return one result; on a server that has made promises by snowflake_promise_horizon(), the result is the last one, or an earlier one if the snapshot is older; raises an error on a standby, in parallel workers, and if no horizon is known for the snapshot';
+'the ID below which the statement that calls the function sees all rows that this database will ever have, except those that are deleted; holds for later statements too, and for rows whose ID this server has issued in the transaction that writes them; calls with one snapshot return one result; on a server that has made promises by snowflake_promise_horizon(), the result is the last one, or an earlier one if the snapshot is older, and rows of other servers are covered for later statements only; a function that calls it and is called by the statement that reads has to be STABLE; raises an error on a standby, in parallel workers, if no horizon is known for the snapshot, and in REPEATABLE READ and SERIALIZABLE transactions of a server that has made promises';
 
 /*
  * The horizon of several servers: propose on all of them, then promise the least proposal on all
@@ -282,6 +282,13 @@ DECLARE
 	is_null boolean;
 	is_new boolean := false;
 BEGIN
+	-- With an older snapshot, the horizon could be below the position.
+	IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
+			MESSAGE = 'snowflake_process() must be called in a READ COMMITTED transaction',
+			DETAIL = 'The snapshot of this transaction can be older than the position.',
+			HINT = 'Use BEGIN ISOLATION LEVEL READ COMMITTED.';
+	END IF;
 	LOOP
 		EXECUTE format('SELECT next_id FROM %s WHERE consumer = $1 FOR UPDATE %s', positions,
 			CASE WHEN NOT wait THEN 'SKIP LOCKED' END) INTO first_id USING consumer;
@@ -312,7 +319,8 @@ BEGIN
 		END IF;
 		IF NOT wait THEN RETURN; END IF;
 	END LOOP;
-	-- A horizon can be lower than the one before if many others are taken at the same time.
+	-- A horizon can be lower than the one before if many others are taken at the same time.  A
+	-- later snapshot has a higher one.
 	FOR i IN 1 .. 3 LOOP
 		EXIT WHEN first_id <= horizon;
 		EXECUTE format('SELECT %s.snowflake_horizon()', extension) INTO horizon;
@@ -390,7 +398,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE snowflake_process IS
-'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error if the position is above the horizon or was not stored';
+'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon or was not stored';
 
 /*
  * The type sno

@@ -95,7 +95,7 @@ CALL snowflake_process('consumers', 'counter', 'SELECT $3');
 CALL snowflake_process('consumers', 'counter', 'DELETE FROM counted; DELETE FROM events WHERE id < $2') \gset
 SELECT (SELECT count(*) FROM counted) AS counted, (SELECT count(*) FROM events) AS events;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-CALL snowflake_process('consumers', 'c', :'count') \gset
+CALL snowflake_process('consumers', 'c', :'count');
 ROLLBACK;
 
 -- other roles, by the privileges of the table

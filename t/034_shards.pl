@@ -82,6 +82,7 @@ insert($coordinator, 'shard2', 'b');
 insert($shards{shard1}, 'shard1', 'c');
 insert($shards{shard2}, 'shard2', 'd');
 reads('a b c d', 'rows of three servers');
+fails_with($coordinator, "BEGIN ISOLATION LEVEL REPEATABLE READ; $horizon", '25000', qr/snowflake_horizon\(\) must be called in a READ COMMITTED transaction/, qr/DETAIL:  This server has made promises/);
 is($shards{shard1}->safe_psql('postgres', $horizon), $position, 'a shard returns its last promise');
 
 # An open transaction of any server, in any database, holds the horizon back, whatever is proposed; its rows are not

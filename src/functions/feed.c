@@ -12,6 +12,7 @@
 
 #include "access/htup_details.h"
 #include "access/parallel.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_replication_origin.h"
 #include "commands/trigger.h"
@@ -38,8 +39,8 @@ PG_FUNCTION_INFO_V1(snowflake_promise_horizon);
 PG_FUNCTION_INFO_V1(snowflake_feed_guard);
 
 /*
- * A snapshot that was taken in recovery does not list transactions as others do.  Two processes can
- * have different horizons for one snapshot.
+ * A snapshot that was taken in recovery, or by logical decoding, does not list transactions as
+ * others do.  Two processes can have different horizons for one snapshot.
  */
 static void
 check_snapshot(Snapshot snapshot)
@@ -50,12 +51,29 @@ check_snapshot(Snapshot snapshot)
 				errmsg("cannot execute %s during a parallel operation", "snowflake_horizon()"),
 				errdetail("A parallel worker can get another horizon than its leader."),
 				errhint("Mark the function that calls it as PARALLEL RESTRICTED."));
+	if (snapshot->snapshot_type != SNAPSHOT_MVCC)
+		ereport(ERROR,
+				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				errmsg("no horizon is known for the snapshot of this statement"),
+				errdetail("The snapshot is not one of a query."));
 	if (snapshot->takenDuringRecovery)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("no horizon is known for the snapshot of this statement"),
 				errdetail("The snapshot was taken before this server was promoted."),
 				errhint("Repeat the statement in a new transaction."));
+}
+
+/* The ends of transactions on other servers have no order with the snapshots of this one. */
+static void
+check_promises(void)
+{
+	if (IsolationUsesXactSnapshot() && sf_durable_read(SF_DURABLE_PROMISE) != 0)
+		ereport(ERROR,
+				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				errmsg("snowflake_horizon() must be called in a READ COMMITTED transaction"),
+				errdetail("This server has made promises.  The snapshot of this transaction can lack rows of other servers that were committed before the horizon was promised."),
+				errhint("Use BEGIN ISOLATION LEVEL READ COMMITTED."));
 }
 
 /* The snapshot of the statement that calls the function. */
@@ -75,15 +93,15 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 	if (!ActiveSnapshotSet())
 		elog(ERROR, "no snapshot is active");
 	snapshot = GetActiveSnapshot();
-	Assert(snapshot->snapshot_type == SNAPSHOT_MVCC);
 	check_snapshot(snapshot);
 	generator = sf_await_open(shared);
 	horizon = sf_horizon_of_snapshot(generator, MyDatabaseId, snapshot);
+	check_promises();
 	if (horizon == PG_INT64_MIN)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("no horizon is known for the snapshot of this statement"),
-				errdetail("The snapshot is older than the first call in this database, and a transaction that was prepared before the last start of the server had not ended when it was taken."),
+				errdetail("The snapshot is older than the first call in this database, and a transaction that had begun before the first ID since the last start of the server had not ended when it was taken."),
 				errhint("Repeat the statement in a new transaction."));
 	PG_RETURN_INT64(horizon);
 }

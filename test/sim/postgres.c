@@ -35,6 +35,7 @@ static OF_PROCESS int error_level = 0;
 
 /* The same in all.  ProcessInterrupts is called at each CHECK_FOR_INTERRUPTS. */
 volatile	sig_atomic_t InterruptPending = true;
+int			XactIsoLevel = XACT_READ_COMMITTED;
 static PROC_HDR header =
 {
 	.allProcs = procs
