@@ -228,8 +228,8 @@ end_stage() {
 	printf '%-24s' "$name"
 	read -r pid began < "$work/$name.stage"
 	wait "$pid" || status=$?
-	good=$(grep -aviE '# skip' "$work/$name.log" | grep -acE '^(ok [0-9]|test .* \.\.\. +ok)')
-	bad=$(grep -acE '^(not ok [0-9]|test .* \.\.\. +FAILED|.*\(Wstat: .* Failed: 0\)$)' "$work/$name.log")
+	good=$(grep -aviE '# skip' "$work/$name.log" | grep -acE '^(ok [0-9]|(test | {5}).* \.\.\. +ok)')
+	bad=$(grep -acE '^(not ok [0-9]|(test | {5}).* \.\.\. +FAILED|.*\(Wstat: .* Failed: 0\)$)' "$work/$name.log")
 	if [ "$status" != 0 ] && [ "$bad" = 0 ]; then
 		bad=1
 	fi
