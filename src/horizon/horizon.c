@@ -135,6 +135,19 @@ prepared_memory(void *memory)
 	return (char *) memory + sf_horizon_size() - sf_prepared_size();
 }
 
+/*
+ * A reader can read the first ID of a free entry, and then the xid of the transaction that has
+ * filled it.  This transaction had not ended when the reader looked at the slot before, so that
+ * it needs nothing from the ring.
+ */
+static void
+init_slot(Slot *slot)
+{
+	pg_atomic_init_u64(&slot->first, (uint64) SF_NO_ID);
+	for (int i = 0; i < ENDED_ENTRIES; i++)
+		pg_atomic_init_u64(&slot->ended[i].first, (uint64) SF_NO_ID);
+}
+
 void
 sf_horizon_init(void *memory)
 {
@@ -145,7 +158,7 @@ sf_horizon_init(void *memory)
 	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
 	new->returned.bound = PG_INT64_MIN;
 	for (int i = 0; i < MaxBackends; i++)
-		pg_atomic_init_u64(&new->slots[i].first, (uint64) SF_NO_ID);
+		init_slot(&new->slots[i]);
 }
 
 void

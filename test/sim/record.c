@@ -74,7 +74,7 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.in_recovery = in_recovery,
 			.quiet = quiet && sf_settings_max_wait < 0,
 			.moved = move_done[kind] || is_lowered(kind),
-			.lost = oracle_is_lost(kind),
+			.lost = !in_recovery && oracle_is_lost(kind),
 			.floor = floors[kind],
 			.reached = reached_time(kind),
 			.difference = accepted_difference(kind),
