@@ -260,7 +260,7 @@ for my $round (1 .. $crashes)
 	push @files, map { $_->{file} } @running;
 	for my $step (1 .. 600)
 	{
-		last if $step > 10 && 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
+		last if $step > 30 && 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
 		$clock->step($step % 2 ? -rand(0.5) : rand(0.6));
 		select(undef, undef, undef, 0.1);
 	}
