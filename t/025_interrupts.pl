@@ -1,9 +1,9 @@
 # Each wait of a call ends when the call is cancelled, when its session is terminated, after
 # statement_timeout, and after snowflake.max_wait if that limits the wait.
 #
-# Each has three seconds, since a busy machine can delay each step, and valgrind all of them.  The
-# server measures the time, and of three attempts the best one counts.  A wait that is not interrupted
-# fails them all.
+# Each has a second, ten times what is promised.  The server measures the time, and of three
+# attempts the best one counts, since a busy machine can delay each step.  A wait that is not
+# interrupted fails them all.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use FalseRegistry;
@@ -86,7 +86,7 @@ my $end = q{SELECT 'took ' || extract(epoch FROM clock_timestamp() - :'begin')};
 sub ends_in_time
 {
 	my ($event, $call, $too_long) = @_;
-	my ($limit, $bound) = (0.3, 3);
+	my $limit = 0.3;
 	my $waits = $named ? "wait_event = 'Snowflake$event'" : "wait_event_type = 'Extension'";
 	my $unlimited = 'SET snowflake.max_wait = -1';
 	my %attempts = (
@@ -102,7 +102,7 @@ sub ends_in_time
 		},
 		'pg_terminate_backend()' => sub {
 			my $session = start_call("$unlimited; $call");
-			my $in_time = await($session, $waits, 'pg_terminate_backend(pid, 3000)');
+			my $in_time = await($session, $waits, 'pg_terminate_backend(pid, 1000)');
 
 			finish($session);
 			return $in_time eq 't' ? 0 : 'inf';
@@ -122,9 +122,9 @@ sub ends_in_time
 			my $excess = $attempts{$by}->();
 
 			$best = $excess if $excess < $best;
-			last if $best < $bound;
+			last if $best < 1;
 		}
-		cmp_ok($best, '<', $bound, "$event: $by ends $call");
+		cmp_ok($best, '<', 1, "$event: $by ends $call");
 	}
 }
 
@@ -207,9 +207,9 @@ finish($reader);
 # Nothing else waits for a disk.  A session flushes WAL, another one has filled the buffers of WAL, and
 # so a third one, which writes the reservation, waits for the first one while it holds
 # PostgreSQL's lock of the replication origins, a wait that cannot be interrupted.  Calls that write
-# nothing answer; so does a call that needs an ID, with its error.  A call that waited for the disk would
-# do so for an hour.  Reading a catalog can write WAL in any query (pruning a page; setting a hint bit, with
-# checksums), and would then wait as well: VACUUM leaves nothing of this to do.
+# nothing answer within a second; so does a call that needs an ID, with its error.  Reading a catalog
+# can write WAL in any query (pruning a page; setting a hint bit, with checksums), and would then wait
+# as well: VACUUM leaves nothing of this to do.
 $server->append_conf('postgresql.conf', "wal_buffers = '32kB'\nautovacuum = off");
 $observer->quit;
 $server->restart;
@@ -238,8 +238,16 @@ for ([ 'SELECT count(*) FROM pg_stat_snowflake', '2' ],
 	[ "SET snowflake.max_wait = '10ms'; $nextval", 'ERROR:  53400: could not write the reservation' ])
 {
 	my ($call, $answer) = @$_;
+	my $best = 'inf';
 
-	cmp_ok(excess(start_call("$begin\n$call; $end"), qr/$answer/, 0), '<', 10, "behind a disk: $call");
+	for (1 .. 3)
+	{
+		my $took = excess(start_call("$begin\n$call; $end"), qr/$answer/, 0);
+
+		$best = $took if $took < $best;
+		last if $best < 1;
+	}
+	cmp_ok($best, '<', 1, "behind a disk: $call");
 }
 $clock->slow_disk(0);
 is(finish($filling), "20\n", 'the disk is fast again');

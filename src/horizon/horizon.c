@@ -34,6 +34,7 @@
 #include "core/hot.h"
 #include "horizon/horizon.h"
 #include "horizon/prepared.h"
+#include "horizon/returned.h"
 #include "horizon/snapshot.h"
 #include "state/durable.h"
 #include "state/lock.h"
@@ -61,27 +62,6 @@ typedef struct Slot
 
 StaticAssertDecl(sizeof(Slot) == PG_CACHE_LINE_SIZE, "a slot is a cache line");
 
-/* The number of databases whose horizons are kept. */
-#define RETURNED_ENTRIES	256
-
-typedef struct Returned
-{
-	Oid			database;		/* InvalidOid if the entry is free */
-	int64		horizon;		/* the greatest that was returned */
-	int64		bound;			/* bound of the table when the entry was
-								 * assigned */
-	uint64		used;			/* time of the last use, counted in calls */
-} Returned;
-
-typedef struct ReturnedTable
-{
-	uint64		calls;
-	int64		bound;			/* not below any horizon that was returned in
-								 * a database without an entry */
-	Returned	entries[RETURNED_ENTRIES];
-	SfKnownHorizons known[RETURNED_ENTRIES];
-} ReturnedTable;
-
 typedef struct Horizon
 {
 	SfLock		lock;
@@ -95,10 +75,10 @@ typedef struct Horizon
 	char		pad_candidate[PG_CACHE_LINE_SIZE];
 
 	/* Protected by the lock. */
-	ReturnedTable returned;
+	SfReturnedTable returned;
 	int64		promise;		/* the greatest, in all databases; 0: none */
-	bool		promises;		/* whether no horizon above greatest_returned
-								 * is returned until a promise is on disk */
+	bool		promises;		/* whether no horizon above those returned is
+								 * returned until a promise is on disk */
 	int64		opened;			/* below it are IDs of earlier runs only, or
 								 * promises */
 	uint64		opened_xid;		/* a full xid above those of earlier runs */
@@ -156,7 +136,7 @@ sf_horizon_init(void *memory)
 	memset(new, 0, sf_horizon_size());
 	sf_lock_init(&new->lock, SF_LOCK_HORIZON, SF_WAIT_HORIZON);
 	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
-	new->returned.bound = PG_INT64_MIN;
+	sf_returned_init(&new->returned);
 	for (int i = 0; i < MaxBackends; i++)
 		init_slot(&new->slots[i]);
 }
@@ -180,98 +160,6 @@ raise_candidate(int64 id)
 {
 	if (id > read_candidate())
 		pg_atomic_write_u64(&horizon->candidate, (uint64) id);
-}
-
-/*
- * The horizons that were returned, the greatest of each database.  The lock is held, or the
- * generator is being opened.
- *
- * The table has a fixed size.  A database that has no entry gets the least recently used one, and
- * the horizon of that entry becomes a bound for all databases that get an entry afterwards.  So a
- * server that returns horizons in more databases than there are entries can return a lower horizon
- * than before, for a moment; but a bound of the horizons that readers may have used is always
- * available.
- */
-
-/* Note that horizons up to this one may have been returned, in any database. */
-static void
-raise_returned_bound(int64 bound)
-{
-	horizon->returned.bound = Max(horizon->returned.bound, bound);
-}
-
-static Returned *
-find_returned(Oid database)
-{
-	for (int i = 0; i < RETURNED_ENTRIES; i++)
-		if (horizon->returned.entries[i].database == database)
-			return &horizon->returned.entries[i];
-	return NULL;
-}
-
-static SfKnownHorizons *
-known_horizons(const Returned *entry)
-{
-	return &horizon->returned.known[entry - horizon->returned.entries];
-}
-
-static Returned *
-oldest_returned(void)
-{
-	Returned   *entry = &horizon->returned.entries[0];
-
-	for (int i = 1; i < RETURNED_ENTRIES; i++)
-		if (horizon->returned.entries[i].used < entry->used)
-			entry = &horizon->returned.entries[i];
-	return entry;
-}
-
-/* Give an entry to a database. */
-static Returned *
-assign_returned(Oid database)
-{
-	Returned   *entry = oldest_returned();
-
-	if (OidIsValid(entry->database))
-		raise_returned_bound(entry->horizon);
-	entry->database = database;
-	entry->horizon = PG_INT64_MIN;
-	entry->bound = horizon->returned.bound;
-	memset(known_horizons(entry), 0, sizeof(SfKnownHorizons));
-	return entry;
-}
-
-static Returned *
-use_returned(Oid database)
-{
-	Returned   *entry = find_returned(database);
-
-	if (entry == NULL)
-		entry = assign_returned(database);
-	entry->used = ++horizon->returned.calls;
-	return entry;
-}
-
-/* A bound of the horizons that may have been returned in a database, at any time. */
-static int64
-returned_bound(Oid database)
-{
-	const Returned *entry = find_returned(database);
-	int64		bound = entry ? Max(entry->horizon, entry->bound) : horizon->returned.bound;
-
-	return Max(bound, horizon->promise);
-}
-
-/* A bound of the horizons that may have been returned in any database, without promises. */
-static int64
-greatest_returned(void)
-{
-	int64		greatest = horizon->returned.bound;
-
-	for (int i = 0; i < RETURNED_ENTRIES; i++)
-		if (OidIsValid(horizon->returned.entries[i].database))
-			greatest = Max(greatest, horizon->returned.entries[i].horizon);
-	return greatest;
 }
 
 /*
@@ -384,7 +272,8 @@ sf_horizon_admit(int64 id, int64 *returned)
 
 	/* Once the lock is held, a reader that has missed the slot has returned. */
 	sf_lock_acquire(&horizon->lock);
-	*returned = returned_bound(MyDatabaseId);
+	*returned = sf_returned_bound(&horizon->returned, MyDatabaseId);
+	*returned = Max(*returned, horizon->promise);
 	admitted = *returned <= id;
 	if (admitted)
 		(void) sf_horizon_publish(id);
@@ -396,7 +285,7 @@ sf_horizon_admit(int64 id, int64 *returned)
  * Readers
  */
 
-/* The horizon that the cursor alone allows.  The proof is at the top of this file. */
+/* The horizon that the cursor alone allows.  README.md has the proof. */
 static int64
 allowed_by_cursor(SfGenerator *generator)
 {
@@ -487,7 +376,7 @@ compute(SfGenerator *generator, Oid database, int64 limit, bool publish)
  * advance: see README.md.
  */
 static int64
-advance(SfGenerator *generator, Returned *entry)
+advance(SfGenerator *generator, SfReturned *entry)
 {
 	int64		promise = (int64) sf_durable_read(SF_DURABLE_PROMISE);
 	int64		result;
@@ -499,7 +388,7 @@ advance(SfGenerator *generator, Returned *entry)
 		result = Max(result, horizon->promise);
 	if (horizon->promises)
 	{
-		int64		greatest = greatest_returned();
+		int64		greatest = sf_returned_greatest(&horizon->returned);
 
 		result = Min(result, greatest);
 	}
@@ -534,7 +423,7 @@ sf_horizon_promise(SfGenerator *generator, int64 proposal, int64 *durable)
 	horizon->promises = true;
 	horizon->promise = Max(horizon->promise, result);
 	result = Min(horizon->promise, proposal);
-	*durable = horizon->promise >= greatest_returned() ? horizon->promise : 0;
+	*durable = horizon->promise >= sf_returned_greatest(&horizon->returned) ? horizon->promise : 0;
 	sf_lock_release(&horizon->lock);
 	return result;
 }
@@ -544,7 +433,7 @@ sf_horizon_end_promises(void)
 {
 	sf_lock_acquire(&horizon->lock);
 	horizon->promises = false;
-	raise_returned_bound(horizon->promise);
+	sf_returned_raise_bound(&horizon->returned, horizon->promise);
 	sf_lock_release(&horizon->lock);
 }
 
@@ -594,9 +483,9 @@ least_unseen(Oid database, Snapshot snapshot, SfPlace place)
  * start of this run one is known, unless a transaction of an earlier one has not ended.
  */
 static int64
-known_for(const Returned *entry, Snapshot snapshot, SfPlace place)
+known_for(const SfReturned *entry, Snapshot snapshot, SfPlace place)
 {
-	int64		result = sf_known_at(known_horizons(entry), place);
+	int64		result = sf_known_at(sf_returned_known(&horizon->returned, entry), place);
 	FullTransactionId xmin = sf_full_xid(snapshot->xmin);
 
 	if (U64FromFullTransactionId(xmin) >= horizon->opened_xid)
@@ -607,14 +496,14 @@ known_for(const Returned *entry, Snapshot snapshot, SfPlace place)
 static int64
 compute_for_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot, SfPlace place)
 {
-	Returned   *entry;
+	SfReturned *entry;
 	int64		greatest;
 	int64		result;
 
 	lock_as_reader();
-	entry = use_returned(database);
+	entry = sf_returned_use(&horizon->returned, database);
 	greatest = advance(generator, entry);
-	sf_known_add(known_horizons(entry), sf_place_now(), greatest);
+	sf_known_add(sf_returned_known(&horizon->returned, entry), sf_place_now(), greatest);
 	result = known_for(entry, snapshot, place);
 	if (result < greatest)
 	{
@@ -721,5 +610,5 @@ sf_horizon_opened(SfGenerator *generator, uint64 position, int64 promise)
 	horizon->opened = id;
 	horizon->opened_xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	raise_candidate(id);
-	raise_returned_bound(id);
+	sf_returned_raise_bound(&horizon->returned, id);
 }

@@ -10,6 +10,7 @@
 #include "replication/origin.h"
 
 #include "compat.h"
+#include "oracles.h"
 
 typedef struct Record
 {
@@ -208,6 +209,7 @@ replorigin_advance(ReplOriginId node, XLogRecPtr value, XLogRecPtr local, bool l
 		lowered_at[number] = now;
 	if (lower || value > in_memory[number])
 		in_memory[number] = value;
+	oracle_number_written(number);
 }
 
 /* origin.c: of an origin without progress, 0. */

@@ -15,7 +15,7 @@ check_no_error(void)
 
 	if (call.moved)
 		fail("P6: an ID was issued after a move back");
-	if (call.lost && call.changes == changes[kind] && restoring[kind] == 0)
+	if (call.stays_lost && call.changes == changes[kind] && restoring[kind] == 0)
 		fail("P6: an ID was issued although the durable state is lost");
 	if (ParallelWorkerNumber >= 0)
 		fail("P3: an ID was issued in a parallel worker");
@@ -78,7 +78,7 @@ oracle_error(void)
 void
 oracle_created(void)
 {
-	if (call.lost && !oracle_is_lost(call.kind) && changes[call.kind] == call.changes &&
+	if (call.stays_lost && !oracle_is_lost(call.kind) && changes[call.kind] == call.changes &&
 		restoring[call.kind] == 0)
 		fail("P6: a state that is lost was created");
 }

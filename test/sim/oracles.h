@@ -25,6 +25,9 @@ typedef struct Call
 	bool		quiet;
 	bool		moved;
 	bool		lost;
+	bool		stays_lost;		/* unless the call restores it: the server is
+								 * not in recovery, and no process writes the
+								 * layout */
 	bool		moves;			/* the generator back */
 	bool		other_line_is_free;
 	bool		restores;		/* it sets a floor */
@@ -75,6 +78,7 @@ extern void oracle_run_begins(void);
 extern void oracle_server_starts(bool new_postmaster);
 extern void oracle_promoted(int64 lsn);
 extern void oracle_number_lost(int number);
+extern void oracle_number_written(int number);
 extern void oracle_configured(void);
 extern void oracle_clock_set(int64 by);
 extern void oracle_lwlock_wait(const Process *holder);

@@ -32,6 +32,9 @@ microseconds(int64 milliseconds)
 	return milliseconds * 1000;
 }
 
+/* A process is between the first and the last write of the layout, which is 0 meanwhile. */
+static bool writes_layout;
+
 /* Whether a durable number of a kind is lost. */
 bool
 oracle_is_lost(SfGeneratorKind kind)
@@ -74,7 +77,8 @@ oracle_begin(SfGeneratorKind kind, bool counts)
 			.in_recovery = in_recovery,
 			.quiet = quiet && sf_settings_max_wait < 0,
 			.moved = move_done[kind] || is_lowered(kind),
-			.lost = !in_recovery && oracle_is_lost(kind),
+			.lost = oracle_is_lost(kind),
+			.stays_lost = oracle_is_lost(kind) && !in_recovery && !writes_layout,
 			.floor = floors[kind],
 			.reached = reached_time(kind),
 			.difference = accepted_difference(kind),
@@ -208,6 +212,7 @@ oracle_server_starts(bool new_postmaster)
 		memset(lowered_at, 0, sizeof(lowered_at));
 	}
 	restoring[0] = restoring[1] = 0;
+	writes_layout = false;
 	ids_start(new_postmaster);
 	clocks_start();
 	order_start();
@@ -226,6 +231,13 @@ oracle_promoted(int64 lsn)
 	if (!config.leased)
 		forget_after(lsn);
 	move_done[0] = move_done[1] = false;
+}
+
+void
+oracle_number_written(int number)
+{
+	if (number == NUMBER(LAYOUT))
+		writes_layout = in_memory[number] == 0;
 }
 
 /* A loss of the reservation can be a loss of the horizon, which it is above. */
