@@ -224,6 +224,13 @@ AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake_horizon() IS
 'the ID below which the statement that calls the function sees all rows that this database will ever have, except those that are deleted; holds for later statements too, and for rows whose ID this server has issued in the transaction that writes them; calls with one snapshot return one result; on a server that has made promises by snowflake_promise_horizon(), the result is the last one, or an earlier one if the snapshot is older, and rows of other servers are covered for later statements only; a function that calls it and is called by the statement that reads has to be STABLE; raises an error on a standby, in parallel workers, if no horizon is known for the snapshot, and in REPEATABLE READ and SERIALIZABLE transactions of a server that has made promises';
 
+CREATE PROCEDURE snowflake_wait(next_id bigint, timeout interval,
+	INOUT horizon bigint DEFAULT NULL)
+AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE snowflake_wait(bigint, interval, bigint) IS
+'sleeps until the horizon of the database is above next_id, or for the timeout, whose months have 30 days; returns the horizon for later statements in both cases; the end of a transaction wakes it at once, and that of a prepared transaction within a second; holds no snapshot while it sleeps; can return although no row was added, if an ID was issued for another table or database, or not used; must be called by CALL as a statement of its own, and not within a function, while a cursor is open, in REPEATABLE READ or SERIALIZABLE, or in a transaction that has taken an ID that is not above next_id; raises an error on a standby, and the errors of snowflake_nextval()';
+
 /*
  * The horizon of several servers: propose on all of them, then promise the least proposal on all
  */

@@ -16,6 +16,8 @@ typedef enum SfWaitEvent
 								 * written a reservation */
 	SF_WAIT_HORIZON,			/* a session waits until another one has
 								 * computed the horizon */
+	SF_WAIT_NEW_ROWS,			/* a session waits until the horizon has
+								 * passed an ID */
 	SF_WAIT_LEASE,				/* a session waits for the lease of a machine
 								 * ID; or a process, for the state of the
 								 * lease */
@@ -32,6 +34,7 @@ sf_wait_event(SfWaitEvent event)
 		[SF_WAIT_CLOCK] = "SnowflakeClock",
 		[SF_WAIT_RESERVATION] = "SnowflakeReservation",
 		[SF_WAIT_HORIZON] = "SnowflakeHorizon",
+		[SF_WAIT_NEW_ROWS] = "SnowflakeNewRows",
 		[SF_WAIT_LEASE] = "SnowflakeLease",
 		[SF_WAIT_REGISTRY] = "SnowflakeRegistry",
 		[SF_WAIT_REGISTRY_WORKER] = "SnowflakeRegistryWorker",

@@ -182,6 +182,9 @@ ends_in_time('Clock', $nextval, qr/53400: could not generate a Snowflake ID with
 ends_in_time('Clock', 'SELECT sno_nextval()', qr/53400: could not generate a sno ID within 300 ms/);
 $clock->step(3600);
 
+# The horizon, which no transaction moves.
+ends_in_time('NewRows', "CALL snowflake_wait(9223372036854775807, '1 hour')");
+
 # The lock of the horizon, whose holder is stopped.  It is held almost all the time by a session that
 # computes horizons, since it then looks at the slots of 1000 backends.  If it is stopped while it holds
 # a lock of PostgreSQL's own, another session can wait for that without end: it continues then.
@@ -198,7 +201,7 @@ wait_until(sub {
 	return 0;
 });
 ends_in_time('Horizon', $_)
-  for 'SELECT snowflake_horizon()', 'SELECT count(*) FROM pg_stat_snowflake_horizon', 'INSERT INTO items VALUES (1)',
+  for 'SELECT snowflake_horizon()', "CALL snowflake_wait(0, '1 hour')", 'SELECT count(*) FROM pg_stat_snowflake_horizon', 'INSERT INTO items VALUES (1)',
   "BEGIN; INSERT INTO items VALUES (DEFAULT); PREPARE TRANSACTION 'one'";
 kill 'CONT', $pid;
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");

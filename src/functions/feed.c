@@ -180,6 +180,7 @@ write_promise(SfGenerator *generator, int64 promise)
 	sf_generator_unlock(generator);
 	if (!written)
 		sf_report_not_opened(generator, SF_OPENING_MOVED_BACK);
+	sf_horizon_wake();
 }
 
 /* Make a promise, and return it; 0 if a higher horizon was returned without one. */

@@ -29,6 +29,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
+#include "clocks.h"
 #include "compat.h"
 #include "core/batch.h"
 #include "core/hot.h"
@@ -36,6 +37,7 @@
 #include "horizon/prepared.h"
 #include "horizon/returned.h"
 #include "horizon/snapshot.h"
+#include "horizon/waiters.h"
 #include "state/durable.h"
 #include "state/lock.h"
 
@@ -47,6 +49,9 @@ typedef struct Ended
 } Ended;
 
 #define ENDED_ENTRIES	7
+
+/* The longest sleep of a waiter without a look at the horizon. */
+#define LONGEST_SLEEP	INT64CONST(1000000) /* us */
 
 /*
  * The slot of a backend, on a cache line of its own.  Only the backend writes it.  first is an
@@ -73,6 +78,10 @@ typedef struct Horizon
 	char		pad[PG_CACHE_LINE_SIZE];
 	pg_atomic_uint64 candidate;
 	char		pad_candidate[PG_CACHE_LINE_SIZE];
+
+	/* Read at the end of each transaction that has a first ID. */
+	SfWaiters	waiters;
+	char		pad_waiters[PG_CACHE_LINE_SIZE];
 
 	/* Protected by the lock. */
 	SfReturnedTable returned;
@@ -136,6 +145,7 @@ sf_horizon_init(void *memory)
 	memset(new, 0, sf_horizon_size());
 	sf_lock_init(&new->lock, SF_LOCK_HORIZON, SF_WAIT_HORIZON);
 	pg_atomic_init_u64(&new->candidate, (uint64) PG_INT64_MIN);
+	sf_waiters_init(&new->waiters);
 	sf_returned_init(&new->returned);
 	for (int i = 0; i < MaxBackends; i++)
 		init_slot(&new->slots[i]);
@@ -206,8 +216,18 @@ sf_horizon_publish(int64 id)
 void
 sf_horizon_withdraw(int64 before)
 {
-	if (before != my_first)
-		write_slot(before);
+	int64		first = my_first;
+
+	if (before == first)
+		return;
+	write_slot(before);
+	sf_waiters_wake(&horizon->waiters, first);
+}
+
+int64
+sf_horizon_first(void)
+{
+	return my_first;
 }
 
 /* Replace the oldest entry.  README.md tells why a reader that meets this misses nothing. */
@@ -224,9 +244,10 @@ SF_HOT void
 sf_horizon_end(void)
 {
 	FullTransactionId xid;
+	int64		first = my_first;
 
 	computed = NULL;
-	if (my_first == SF_NO_ID)
+	if (first == SF_NO_ID)
 		return;
 	xid = GetTopFullTransactionIdIfAny();
 	if (FullTransactionIdIsValid(xid) && !my_is_prepared)
@@ -234,6 +255,7 @@ sf_horizon_end(void)
 	my_is_prepared = false;
 	pg_write_barrier();
 	write_slot(SF_NO_ID);
+	sf_waiters_wake(&horizon->waiters, first);
 }
 
 void
@@ -545,6 +567,80 @@ sf_horizon_of_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot)
 		entry->horizon = result;
 	}
 	return result;
+}
+
+/*
+ * Waiting
+ */
+
+/*
+ * Let the ends of the transactions wake this session that can let the horizon pass an ID.  If a
+ * transaction holds it, these are those that hold it at least as much.  If none does, they are all:
+ * the cursor has not moved past the ID.  Returns false if that was announced already, by this
+ * session, up to *announced.
+ */
+static bool
+announce(Oid database, int64 next_id, int64 *announced)
+{
+	int64		least = least_first(database);
+	int64		awaited = least <= next_id ? least : SF_NO_ID;
+
+	if (awaited <= *announced || sf_durable_read(SF_DURABLE_PROMISE) != 0)
+		return false;
+	sf_waiters_announce(&horizon->waiters, awaited);
+	*announced = awaited;
+	return true;
+}
+
+/*
+ * The horizon for snapshots that are taken later.  If it has not passed an ID and the caller is
+ * going to wait, this session will be woken.  If the caller is not, no later snapshot has a lower
+ * horizon.  (The snapshot of that, which holds back VACUUM, does not outlive the wait.)
+ */
+static int64
+look(SfGenerator *generator, Oid database, int64 next_id, bool waits)
+{
+	SfReturned *entry;
+	int64		announced = PG_INT64_MIN;
+	int64		result;
+
+	lock_as_reader();
+	entry = sf_returned_use(&horizon->returned, database);
+	do
+		result = advance(generator, entry);
+	while (waits && result <= next_id && announce(database, next_id, &announced));
+	if (!waits || result > next_id)
+		sf_known_add(sf_returned_known(&horizon->returned, entry), sf_place_now(), result);
+	sf_lock_release(&horizon->lock);
+	return result;
+}
+
+/*
+ * A session that commits a prepared transaction does not know its first ID, and what else moves the
+ * cursor wakes nobody.  So a waiter looks again after LONGEST_SLEEP.
+ */
+int64
+sf_horizon_await(SfGenerator *generator, Oid database, int64 next_id, int64 time)
+{
+	int64		since = sf_time_since_boot();
+
+	for (;;)
+	{
+		int64		left = time - sf_time_since(since);
+		uint64		wakes = sf_waiters_wakes(&horizon->waiters);
+		int64		result = look(generator, database, next_id, left > 0);
+
+		if (result > next_id || left <= 0)
+			return result;
+		left = Min(left, LONGEST_SLEEP);
+		sf_waiters_sleep(&horizon->waiters, wakes, (long) ((left + 999) / 1000));
+	}
+}
+
+void
+sf_horizon_wake(void)
+{
+	sf_waiters_wake_all(&horizon->waiters);
 }
 
 static SfHorizonHolder

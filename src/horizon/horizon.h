@@ -40,6 +40,9 @@ extern int64 sf_horizon_publish(int64 id);
 /* Undo sf_horizon_publish: the ID was not issued. */
 extern void sf_horizon_withdraw(int64 before);
 
+/* The first ID that the transaction may have issued, or SF_NO_ID. */
+extern int64 sf_horizon_first(void);
+
 /*
  * The transaction has ended: its rows are visible, also those that callbacks of transactions have
  * made visible elsewhere, or will never be.
@@ -70,6 +73,17 @@ extern bool sf_horizon_admit(int64 id, int64 *returned);
  * were returned before.  Raises out_of_memory.
  */
 extern int64 sf_horizon_of_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot);
+
+/*
+ * Wait until the horizon of a database for snapshots that are taken later is above an ID, or for
+ * some microseconds; 0 and less do not wait.  Returns that horizon.  The session holds no snapshot
+ * while it waits, unless the caller has one.  The generator must have been opened.  Serves
+ * interrupts.
+ */
+extern int64 sf_horizon_await(SfGenerator *generator, Oid database, int64 next_id, int64 time);
+
+/* Wake the sessions that wait: the horizon has moved, but not since a transaction has ended. */
+extern void sf_horizon_wake(void);
 
 /*
  * The horizon that several servers have in common: README.md in this directory explains its two

@@ -164,6 +164,13 @@ rows_are_visible(Transaction *t)
 				 (long long) horizon);
 }
 
+/* The next ID of a reader of this database. */
+int64
+oracle_position(void)
+{
+	return Max(returned[MyDatabaseId], returned[0]);
+}
+
 /*
  * Promises to other servers: as the coordinator of several servers, of which this is one
  */

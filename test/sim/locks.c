@@ -146,11 +146,13 @@ ConditionVariablePrepareToSleep(ConditionVariable * variable)
 	current->signaled = false;
 }
 
-/* The lock of the extension to which a condition variable belongs. */
-static SfLock *
-lock_of(ConditionVariable * variable)
+/* The number of the lock to which a condition variable belongs; -1 if it is that of waiters. */
+static int
+number_of_variable(ConditionVariable * variable)
 {
-	return (SfLock *) ((char *) variable - offsetof(SfLock, released));
+	SfLock	   *lock = (SfLock *) ((char *) variable - offsetof(SfLock, released));
+
+	return number_of(lock->lock);
 }
 
 /*
@@ -162,6 +164,7 @@ ConditionVariableTimedSleep(ConditionVariable * variable, long ms, uint32 event)
 {
 	int64		end = now + ms * 1000;
 	int64		waited = current->waited;
+	int			n = number_of_variable(variable);
 
 	if (current->variable != variable)
 	{
@@ -172,10 +175,12 @@ ConditionVariableTimedSleep(ConditionVariable * variable, long ms, uint32 event)
 	while (!current->signaled && now < end)
 	{
 		wait_for(VARIABLE, end);
-		if (number_of(lock_of(variable)->lock) >= SF_LOCK_HORIZON)
+		if (n < 0 || n >= SF_LOCK_HORIZON)
 			current->waited = waited;	/* max_wait is for generators */
 		CHECK_FOR_INTERRUPTS();
 	}
+	if (n < 0)
+		current->overslept = !current->signaled;
 	return !current->signaled;
 }
 
@@ -219,9 +224,9 @@ check_sleepers(void)
 
 		if (process->alive && process->waits_for == VARIABLE)
 		{
-			int			n = number_of(lock_of(process->variable)->lock);
+			int			n = number_of_variable(process->variable);
 
-			if (holders[n] == NULL && !aborted[n])
+			if (n >= 0 && holders[n] == NULL && !aborted[n])
 				oracle_lost_wake_up(i, n);
 		}
 	}

@@ -59,6 +59,8 @@ extern void oracle_bigint(int64 id, bool is_row);
 extern void oracle_sno(const SfSno *id);
 extern void oracle_reader_begins(void);
 extern void oracle_horizon(int64 horizon, const HeldSnapshot *snapshot, bool is_new);
+extern int64 oracle_position(void);
+extern void oracle_waited(int64 next_id, int64 horizon);
 extern void oracle_promise_begins(void);
 extern void oracle_promises_end(void);
 extern void oracle_promise(int64 proposal, int64 promise);

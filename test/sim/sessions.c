@@ -239,6 +239,29 @@ read_horizon(void)
 	call_horizon(&held[i], is_new);
 }
 
+/* As snowflake_wait() does.  The horizon is that of the next snapshot. */
+static void
+wait_for_rows(void)
+{
+	int64		next_id = chance(4) ? oracle_some_id() : oracle_position();
+	HeldSnapshot snapshot;
+	SfGenerator *generator;
+	int64		horizon;
+
+	if (sf_horizon_first() <= next_id)
+		return;
+	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
+	PreventCommandDuringRecovery("snowflake_wait()");
+	oracle_reader_begins();
+	generator = sf_await_open(sf_shared_required());
+	current->overslept = false;
+	horizon = sf_horizon_await(generator, MyDatabaseId, next_id, below(2500000));
+	take_snapshot(&snapshot);
+	trace("waited                       for %lld", (long long) next_id);
+	oracle_horizon(horizon, &snapshot, true);
+	oracle_waited(next_id, horizon);
+}
+
 /* As many sessions, each in a database of its own. */
 static void
 read_many_horizons(void)
@@ -442,6 +465,8 @@ execute_statement(void)
 		else
 			promise_horizon();
 	}
+	else if (drawn == 2 && config.wait)
+		wait_for_rows();
 	else if (drawn <= 3 && drawn >= 2 && config.horizon)
 		read_horizon();
 	else if (drawn <= 5 && drawn >= 4 && config.guard)

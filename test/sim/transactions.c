@@ -18,6 +18,8 @@ static int	next = 0;			/* the number of transactions */
 static int	next_completed = 0; /* one more than the last that has ended */
 static uint64 first_xid;
 int64		ends;
+int64		released_at;
+int64		finished_at;
 static OF_PROCESS Transaction *mine = NULL;
 static OF_PROCESS Transaction *ending = NULL;	/* until all callbacks were
 												 * called */
@@ -309,11 +311,14 @@ release_resources(bool commit, bool top)
 {
 	TopTransactionResourceOwner = (ResourceOwner) & owner_of_transaction;
 	CurrentResourceOwner = (ResourceOwner) (top ? &owner_of_transaction : &owner_of_portal);
+	current->releasing = top;
 	for (int phase = RESOURCE_RELEASE_BEFORE_LOCKS; phase <= RESOURCE_RELEASE_AFTER_LOCKS; phase++)
 		release_callback((ResourceReleasePhase) phase, commit, top, NULL);
 	if (top)
 		release_object();
 	CurrentResourceOwner = TopTransactionResourceOwner;
+	current->releasing = false;
+	released_at = now;
 }
 
 void
@@ -448,6 +453,7 @@ finish(Transaction *t)
 		make_visible(t);
 	else
 		leave_array(t, GONE);
+	finished_at = now;
 }
 
 void

@@ -2,7 +2,8 @@
  * waits.c
  *	  "P5: A single session can use the whole rate of the layout, and so can five hundred sessions
  *	  together.  Beyond that rate, calls wait."  And of P6: a call waits no longer than
- *	  snowflake.max_wait, and nothing sleeps while what it waits for is free.
+ *	  snowflake.max_wait, and nothing sleeps while what it waits for is free.  And of P8: a session
+ *	  that waits for the horizon is woken when a row can be read.
  */
 #include "record.h"
 
@@ -88,6 +89,33 @@ check_wait(void)
 		fail("P6: a call waited for %lld ms, with max_wait %d", (long long) current->waited / 1000,
 			 sf_settings_max_wait);
 	call.counts = false;
+}
+
+/*
+ * Whether the next row can be read only because a prepared transaction has ended, the generator was
+ * changed, or a session is about to wake the waiter.
+ */
+static bool
+may_oversleep(void)
+{
+	for (int i = 0; i < SESSIONS; i++)
+		if (processes[i].releasing)
+			return true;
+	return config.floor || config.move_back || config.leased || config.relayout || config.upgrade ||
+		config.reload || config.promise || finished_at >= call.began || call.run != run ||
+		released_at > now - 20000;
+}
+
+/* A wait for the horizon has ended. */
+void
+oracle_waited(int64 next_id, int64 horizon)
+{
+	if (!current->overslept || may_oversleep())
+		return;
+	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
+		for (int i = 0; t->state == VISIBLE && t->prepare == 0 && i < t->rows; i++)
+			if (t->database == (int) MyDatabaseId && t->ids[i] >= next_id && t->ids[i] < horizon)
+				fail("P8: nobody has woken a session that waits for row %lld", (long long) t->ids[i]);
 }
 
 void

@@ -52,7 +52,7 @@
 #define FEATURES(F) \
 	F(sno, 2) F(leased, 3) F(prepare, 3) F(guard, 2) F(horizon, 2) F(floor, 3) F(move_back, 4) \
 	F(promise, 4) F(bulk, 4) F(subtransactions, 2) F(parallel, 16) F(many_databases, 300) \
-	F(old_snapshots, 2)
+	F(old_snapshots, 2) F(wait, 3)
 #define FAULTS(F) \
 	F(crash, 2) F(promote, 4) F(upgrade, 8) F(relayout, 16) F(clock_back, 2) F(jump, 5) \
 	F(interrupt, 4) F(reload, 6) F(async, 4) F(stall, 3) F(fail_flush, 5) F(slow_disk, 5) \
@@ -159,11 +159,13 @@ typedef struct Process
 	LWLock	   *lwlock;
 	ConditionVariable *variable;
 	bool		signaled;
+	bool		overslept;		/* nobody has woken it as a waiter */
 	int64		woken;			/* when it was signaled */
 
 	int			lwlocks;		/* that it holds; it serves no interrupts then */
 	int			interrupt;		/* an error level; 0 for none */
 	bool		flushing;
+	bool		releasing;		/* the resources of a transaction */
 
 	char		error[400];		/* its last message */
 
@@ -341,6 +343,8 @@ extern void end_subtransaction(void);
 extern void recover_transactions(int64 lsn);
 extern void forget_transactions(bool all);
 extern int64 ends;				/* of transactions */
+extern int64 released_at,		/* when resources were released last */
+			finished_at;		/* and a prepared transaction was finished */
 
 #define LISTED	48
 
