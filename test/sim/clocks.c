@@ -11,6 +11,7 @@
 static TimestampTz greatest_time[2];	/* of an ID, a floor or a lease */
 static int64 accepted[2];		/* the greatest difference of the clocks */
 static int64 accepted_by_all;
+static int	accepting;			/* calls */
 int			steps_back;
 int64		behind_until;
 
@@ -106,10 +107,27 @@ jump_is_right(void)
 		current->greatest_clock - call.reached > step;
 }
 
-void
-oracle_clock_accepted(void)
+static void
+accept_clock(void)
 {
 	accepted_by_all = Max(accepted_by_all, wall_offset);
+}
+
+/* The call accepts the clock at some moment before it ends, of one generator before the other. */
+void
+oracle_acceptance_begins(void)
+{
+	call.accepts = true;
+	accepting++;
+	accept_clock();
+}
+
+void
+oracle_acceptance_ends(void)
+{
+	call.accepts = false;
+	accepting--;
+	accept_clock();
 }
 
 /* An administrator or a time service sets the clock. */
@@ -117,6 +135,8 @@ void
 oracle_clock_set(int64 by)
 {
 	wall_offset += by;
+	if (accepting > 0)
+		accept_clock();
 	if (by < 0)
 	{
 		steps_back++;
@@ -154,4 +174,5 @@ void
 clocks_start(void)
 {
 	accepted[0] = accepted[1] = accepted_by_all = wall_offset;
+	accepting = 0;
 }

@@ -67,6 +67,8 @@ oracle_error(void)
 	check_wait();
 	if (call.restores)
 		restoring[call.kind]--;
+	if (call.accepts)
+		oracle_acceptance_ends();
 	if (call.reads)
 		reader_fails();
 	if (call.moves && generator_of(call.kind)->moved_back.value == 0)

@@ -31,6 +31,7 @@ typedef struct Call
 	bool		moves;			/* the generator back */
 	bool		other_line_is_free;
 	bool		restores;		/* it sets a floor */
+	bool		accepts;		/* the clock */
 	bool		reads;			/* it can return a horizon */
 	TimestampTz floor;
 	TimestampTz reached;		/* by the cursors of the kind */
@@ -69,7 +70,8 @@ extern void oracle_floor(SfGeneratorKind kind, TimestampTz instant);
 extern bool oracle_move_back_begins(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_moved_back(SfGeneratorKind kind, TimestampTz instant);
 extern void oracle_time(SfGeneratorKind kind, TimestampTz time);
-extern void oracle_clock_accepted(void);
+extern void oracle_acceptance_begins(void);
+extern void oracle_acceptance_ends(void);
 extern void oracle_creation_begins(void);
 extern void oracle_layout_accepted(void);
 extern void oracle_created(void);

@@ -384,9 +384,9 @@ administrate(void)
 	else if (config.jump && chance(3))
 	{
 		(void) oracle_begin(SF_GENERATOR_BIGINT, false);
-		oracle_clock_accepted();	/* of one generator before the other */
+		oracle_acceptance_begins();
 		(void) call_function(snowflake_accept_clock, 0);
-		oracle_clock_accepted();
+		oracle_acceptance_ends();
 	}
 	else if (config.upgrade)
 	{
@@ -465,7 +465,7 @@ execute_statement(void)
 		else
 			promise_horizon();
 	}
-	else if (drawn == 2 && config.wait)
+	else if (drawn <= 3 && config.wait && !chance(4))
 		wait_for_rows();
 	else if (drawn <= 3 && drawn >= 2 && config.horizon)
 		read_horizon();
