@@ -49,7 +49,7 @@ INSERT INTO awaited DEFAULT VALUES RETURNING id AS own \gset
 CALL snowflake_wait(:own - 1, '1 hour') \gset
 SELECT :horizon = :own AS is_own;
 \set VERBOSITY sqlstate
-CALL snowflake_wait(:own, '1 hour');
+CALL snowflake_wait(:own, '10 ms');
 \set VERBOSITY default
 ROLLBACK;
 
