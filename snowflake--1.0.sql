@@ -408,6 +408,69 @@ COMMENT ON PROCEDURE snowflake_process IS
 'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon or was not stored';
 
 /*
+ * Each look has a new snapshot.  The lengths of the sleeps are added up, and the clock is not read:
+ * if it is set back, only the current sleep takes longer, as with any pg_sleep().
+ */
+CREATE PROCEDURE snowflake_wait_for_consumer(
+	positions regclass, consumer text, id bigint, timeout interval,
+	INOUT next_id bigint DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	extension CONSTANT regnamespace :=
+		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
+	own_id bigint;
+	has_row boolean;
+	pause interval := '10 ms';
+	rest interval := timeout;
+BEGIN
+	IF positions IS NULL OR consumer IS NULL OR id IS NULL OR timeout IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE =
+			'arguments "positions", "consumer", "id" and "timeout" must not be null';
+	ELSIF timeout < interval '0' THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+			MESSAGE = 'argument "timeout" must not be negative';
+	ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE =
+			'snowflake_wait_for_consumer() must be called in a READ COMMITTED transaction',
+			DETAIL = 'The snapshot of this transaction does not see later positions.',
+			HINT = 'Use BEGIN ISOLATION LEVEL READ COMMITTED.';
+	END IF;
+	EXECUTE format('SELECT min(first_id) FROM %s.pg_stat_snowflake_horizon WHERE pid = $1',
+		extension) INTO own_id USING pg_backend_pid();
+	IF own_id <= id THEN
+		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
+			MESSAGE = format('cannot wait for ID %s in a transaction that holds it back', id),
+			DETAIL = format('The transaction has taken the ID %s.  Consumers process it, and '
+				'later IDs, after the transaction has ended.', own_id),
+			HINT = 'Call snowflake_wait_for_consumer() after the transaction has committed.';
+	END IF;
+	LOOP
+		EXECUTE format('SELECT next_id, true FROM %s WHERE consumer = $1', positions)
+		INTO next_id, has_row USING consumer;
+		IF has_row IS NULL THEN
+			RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+				MESSAGE = format('consumer "%s" does not exist', consumer),
+				DETAIL = format('Table %s has no row of this consumer.', positions),
+				HINT = 'The first call of snowflake_process() for a consumer stores its row.';
+		ELSIF next_id IS NULL THEN
+			RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+				MESSAGE = format('the position of consumer "%s" is null', consumer);
+		END IF;
+		EXIT WHEN next_id > id OR rest <= interval '0';
+		pause := least(pause, rest);
+		PERFORM pg_sleep(extract(epoch FROM pause));
+		rest := rest - pause;
+		pause := least(pause * 2, interval '100 ms');
+	END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE snowflake_wait_for_consumer(regclass, text, bigint, interval, bigint) IS
+'waits until a consumer of snowflake_process() has processed an ID, or for the timeout, and returns the position of the consumer in both cases: the ID is processed if the position is above it; 0 as the timeout looks once; raises an error if the table has no row of the consumer, in REPEATABLE READ and SERIALIZABLE transactions, and in a transaction that holds the ID back';
+
+/*
  * The type sno
  */
 
@@ -696,10 +759,12 @@ COMMENT ON FUNCTION snowflake_column_type(regclass, name) IS
 'returns the type of a column, below any domains; internal';
 
 /*
- * The guard of a feed
+ * The guard of a feed, and the view of its rows below the horizon
  */
 
-CREATE FUNCTION snowflake_enable_feed(relation regclass, attribute name DEFAULT NULL) RETURNS void
+CREATE FUNCTION snowflake_enable_feed(
+	relation regclass, attribute name DEFAULT NULL, view name DEFAULT NULL)
+RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -712,6 +777,7 @@ DECLARE
 		WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1));
 	type regtype;
 	later record;
+	elsewhere regclass;
 BEGIN
 	IF relation IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -755,11 +821,31 @@ BEGIN
 	END IF;
 	EXECUTE format('CREATE OR REPLACE TRIGGER zz_snowflake_feed_guard BEFORE INSERT OR UPDATE ON %s'
 		' FOR EACH ROW EXECUTE FUNCTION %s.snowflake_feed_guard(%L)', relation, extension, key);
+
+	IF view IS NOT NULL THEN
+		-- The statement that reads rows of another server has another snapshot there.
+		SELECT oid::regclass INTO elsewhere FROM pg_class
+		WHERE relkind = 'f'
+			AND oid IN (SELECT relation UNION SELECT relid FROM pg_partition_tree(relation))
+		ORDER BY oid LIMIT 1;
+		IF FOUND THEN
+			RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+				MESSAGE = format('cannot create view "%s" of foreign table %s', view, elsewhere),
+				DETAIL = 'The horizon holds for the snapshot of a statement on this server, and '
+					'the rows are read with another one.',
+				HINT = 'Leave out the argument "view", and get the horizon in a statement of its '
+					'own before the rows.';
+		END IF;
+		EXECUTE format('CREATE OR REPLACE VIEW %s.%I WITH (security_invoker = true) AS'
+			' SELECT * FROM %s WHERE %I < (SELECT %s.snowflake_horizon())',
+			(SELECT relnamespace::regnamespace FROM pg_class WHERE oid = relation), view,
+			relation, key, extension);
+	END IF;
 END
 $$;
 
-COMMENT ON FUNCTION snowflake_enable_feed(regclass, name) IS
-'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; replaces one that exists; raises an error if another trigger would be called after it; requires the privilege TRIGGER on the table';
+COMMENT ON FUNCTION snowflake_enable_feed(regclass, name, name) IS
+'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; with view, creates a view of this name in the schema of the table, of the rows below snowflake_horizon(), which is read with the privileges and policies of the reader; replaces a trigger and a view that exist; raises an error if another trigger would be called after the guard, and for a view of a foreign table; requires the privilege TRIGGER on the table, and for the view CREATE on its schema';
 
 /*
  * Partitions

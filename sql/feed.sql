@@ -1,4 +1,4 @@
--- The horizon and the guard of a feed: how they are called, and what they refuse.  Their effect is
+-- The horizon, the guard and the view of a feed: how they are called, and what they refuse.  Their effect is
 -- tested in specs/horizon.spec and t/017_horizon.pl.
 \set SHOW_CONTEXT never
 CREATE TABLE feed (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
@@ -142,6 +142,81 @@ CREATE TRIGGER wrong_type BEFORE INSERT ON by_hand FOR EACH ROW EXECUTE FUNCTION
 INSERT INTO by_hand VALUES (1);
 SELECT snowflake_feed_guard();
 
+-- guard and view in one call: names that need quotes, a column that is added later, a partitioned and a temporary table
+CREATE SCHEMA "Shop";
+CREATE TABLE "Shop"."Orders" ("The ID" bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
+SELECT snowflake_enable_feed('"Shop"."Orders"', view => 'New Orders');
+SELECT reloptions FROM pg_class WHERE oid = '"Shop"."New Orders"'::regclass;
+SELECT tgname FROM pg_trigger WHERE tgrelid = '"Shop"."Orders"'::regclass;
+ALTER TABLE "Shop"."Orders" ADD COLUMN n integer DEFAULT 1;
+INSERT INTO "Shop"."Orders" (item) VALUES ('a'), ('b');
+SELECT * FROM "Shop"."New Orders" WHERE false;
+SELECT snowflake_enable_feed('"Shop"."Orders"', 'The ID', 'New Orders');
+SELECT item, n FROM "Shop"."New Orders" ORDER BY "The ID";
+BEGIN;
+INSERT INTO "Shop"."Orders" (item) VALUES ('own');
+SELECT item FROM "Shop"."New Orders" ORDER BY "The ID";
+ROLLBACK;
+ALTER TABLE "Shop"."Orders" DROP COLUMN n;
+SELECT snowflake_enable_feed('parts', view => 'new_parts');
+CREATE TEMPORARY TABLE temporary_feed (id bigint PRIMARY KEY);
+SELECT snowflake_enable_feed('temporary_feed', view => 'new_temporary_rows');
+SELECT count(*) FROM new_temporary_rows;
+-- the name of a table, of another view, and of a view with other columns
+SELECT snowflake_enable_feed('"Shop"."Orders"', view => 'Orders');
+SELECT snowflake_enable_feed('feed', view => 'seen');
+ALTER VIEW seen RENAME COLUMN body TO text;
+SELECT snowflake_enable_feed('feed', view => 'seen');
+-- the rows of another server, also as a partition
+CREATE FOREIGN DATA WRAPPER nowhere;
+CREATE SERVER elsewhere FOREIGN DATA WRAPPER nowhere;
+CREATE FOREIGN TABLE remote (id bigint) SERVER elsewhere;
+SELECT snowflake_enable_feed('remote', 'id');
+SELECT snowflake_enable_feed('remote', 'id', 'new_remote');
+CREATE TABLE shards (id bigint) PARTITION BY RANGE (id);
+CREATE FOREIGN TABLE shard PARTITION OF shards DEFAULT SERVER elsewhere;
+SELECT snowflake_enable_feed('shards', 'id', 'new_shards');
+\echo :SQLSTATE
+-- the reader's privileges and policies apply, and the key is used
+CREATE ROLE feed_reader;
+GRANT USAGE ON SCHEMA "Shop" TO feed_reader;
+GRANT SELECT ON "Shop"."New Orders" TO feed_reader;
+SET ROLE feed_reader;
+SELECT item FROM "Shop"."New Orders";
+RESET ROLE;
+GRANT SELECT ON "Shop"."Orders" TO feed_reader;
+ALTER TABLE "Shop"."Orders" ENABLE ROW LEVEL SECURITY;
+CREATE POLICY of_b ON "Shop"."Orders" USING (item = 'b');
+SET ROLE feed_reader;
+SELECT item FROM "Shop"."New Orders";
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+DO $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXPLAIN SELECT item FROM "Shop"."New Orders" WHERE "The ID" > 1 ORDER BY "The ID" LIMIT 100 LOOP
+		IF line LIKE '%Index Cond: (("The ID" < %) AND ("The ID" > 1))' THEN
+			RAISE NOTICE 'the key is used';
+		END IF;
+	END LOOP;
+END
+$$;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET ROLE;
+-- another role's table
+GRANT TRIGGER ON "Shop"."Orders" TO feed_reader;
+SET ROLE feed_reader;
+SELECT snowflake_enable_feed('"Shop"."Orders"', view => 'Mine');
+RESET ROLE;
+SELECT tgname FROM pg_trigger WHERE tgrelid = '"Shop"."Orders"'::regclass;
+
+DROP OWNED BY feed_reader;
+DROP ROLE feed_reader;
+DROP FOREIGN DATA WRAPPER nowhere CASCADE;
+DROP SCHEMA "Shop" CASCADE;
+DROP TABLE shards, temporary_feed CASCADE;
 DROP TABLE feed, others, generated, two, parts, moved, by_hand CASCADE;
 DROP DOMAIN feed_id;
 DROP FUNCTION lower_id;

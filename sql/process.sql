@@ -153,6 +153,62 @@ CALL snowflake_process('consumers', 'removed', 'DELETE FROM consumers');
 SELECT count(*) FROM results;
 SELECT * FROM consumers ORDER BY consumer;
 
+-- snowflake_wait_for_consumer(): returns the position, above the ID or not
+INSERT INTO consumers VALUES ('reader', 100);
+CALL snowflake_wait_for_consumer('consumers', 'reader', 99, '1 day');
+CALL snowflake_wait_for_consumer('consumers', 'reader', 100, '0');
+CALL snowflake_wait_for_consumer('consumers', 'reader', 100, '25 ms');
+CALL snowflake_wait_for_consumer('consumers', 'absent', 99, '0');
+\echo :SQLSTATE
+CALL snowflake_wait_for_consumer('"other consumers"', 'c', 99, '0');
+CALL snowflake_wait_for_consumer('consumers', 'reader', 99, '-1 ms');
+\echo :SQLSTATE
+\set VERBOSITY sqlstate
+CALL snowflake_wait_for_consumer(NULL, 'reader', 99, '0');
+CALL snowflake_wait_for_consumer('consumers', NULL, 99, '0');
+CALL snowflake_wait_for_consumer('consumers', 'reader', NULL, '0');
+CALL snowflake_wait_for_consumer('consumers', 'reader', 99, NULL);
+CALL snowflake_wait_for_consumer('counted', 'reader', 99, '0');
+\set VERBOSITY default
+-- it can be cancelled
+SET statement_timeout = '200 ms';
+CALL snowflake_wait_for_consumer('consumers', 'reader', 100, '1 day');
+RESET statement_timeout;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+CALL snowflake_wait_for_consumer('consumers', 'reader', 99, '0');
+ROLLBACK;
+-- a transaction that has taken the ID or an earlier one, also as another role; it can wait for IDs before its own
+CREATE ROLE reader;
+GRANT SELECT ON consumers TO reader;
+CREATE POLICY all_rows ON consumers USING (true);
+SET client_min_messages = warning;
+DELETE FROM consumers WHERE consumer = 'reader';
+INSERT INTO events (body) VALUES ('before') RETURNING id AS before \gset
+CALL snowflake_process('consumers', 'reader', 'SELECT 1') \gset
+RESET client_min_messages;
+\set VERBOSITY terse
+BEGIN;
+INSERT INTO events (body) VALUES ('own') RETURNING id AS own \gset
+SET LOCAL ROLE reader;
+CALL snowflake_wait_for_consumer('consumers', 'reader', :before, '1 day') \gset
+SELECT :next_id > :before AS is_processed;
+CALL snowflake_wait_for_consumer('consumers', 'reader', :own - 1, '0') \gset
+SELECT :next_id <= :own AS is_before;
+\set VERBOSITY sqlstate
+SAVEPOINT a;
+CALL snowflake_wait_for_consumer('consumers', 'reader', :own, '0');
+ROLLBACK TO a;
+CALL snowflake_wait_for_consumer('consumers', 'reader', :own + 1, '0');
+ROLLBACK;
+-- policies of the reader
+DROP POLICY all_rows ON consumers;
+SET ROLE reader;
+CALL snowflake_wait_for_consumer('consumers', 'reader', :before, '0');
+RESET ROLE;
+\set VERBOSITY default
+DROP OWNED BY reader;
+DROP ROLE reader;
+
 DROP VIEW total;
 DROP FUNCTION change CASCADE;
 DROP TABLE results;

@@ -99,15 +99,16 @@ for ([ 'clicks', 'bigint', 'snowflake_nextval' ], [ 'stops', 'snowflake.sno', 's
 
 # The horizon and its guard.
 is(value(q{
-		SELECT snowflake.snowflake_enable_feed('orders');
+		SELECT snowflake.snowflake_enable_feed('orders', view => 'new_orders');
 		SELECT snowflake.snowflake_horizon() AS horizon \gset last_
 		INSERT INTO orders DEFAULT VALUES;
 		SELECT snowflake.snowflake_horizon() AS horizon \gset
 		SELECT count(*) FROM orders WHERE id >= :last_horizon AND id < :horizon;
+		SELECT count(*) FROM new_orders WHERE id >= :last_horizon;
 		BEGIN;
 		INSERT INTO orders DEFAULT VALUES;
 		SELECT count(*) FROM snowflake.pg_stat_snowflake_horizon WHERE pid = pg_backend_pid();
-		COMMIT}), "\n1\n1", 'the horizon');
+		COMMIT}), "\n1\n1\n1", 'the horizon');
 is($server->safe_psql('postgres', 'SELECT count(*) FROM snowflake.pg_stat_snowflake WHERE ids_allocated > 0'), '2', 'pg_stat_snowflake');
 
 # Dump and restore, the second time over the existing objects.
@@ -118,6 +119,7 @@ my $state = q{
 	SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2;
 	SELECT oid::regclass::text, pg_get_expr(relpartbound, oid) FROM pg_class WHERE relispartition AND relkind = 'r' ORDER BY 1;
 	SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger ORDER BY 1;
+	SELECT relname, pg_get_viewdef(oid), reloptions FROM pg_class WHERE relkind = 'v' AND relnamespace = 'public'::regnamespace ORDER BY 1;
 	SELECT extname, extversion, extnamespace::regnamespace FROM pg_extension WHERE extname = 'snowflake'};
 # A dump of partitioned tables with keys cannot be restored with --clean: PostgreSQL does not drop
 # the constraints of partitions.
@@ -133,8 +135,11 @@ is(value($state, 'restored'), value($state), 'tables, defaults and partitions ar
 command_ok([ 'pg_restore', '-e', '-1', '--clean', '-d', $server->connstr('cleaned'), $dump ], 'pg_restore --clean');
 value('DROP TABLE clicks, clicks_2026_01, stops, stops_2026_01');
 is(value($state, 'cleaned'), value($state), 'over what is there');
-is(value(q{INSERT INTO orders DEFAULT VALUES RETURNING id > (SELECT max(id) FROM orders), snowflake.snowflake_machine_id(id)}, $_), 't|3', "$_: new rows get IDs")
-  for 'restored', 'cleaned';
+for ('restored', 'cleaned')
+{
+	is(value(q{INSERT INTO orders DEFAULT VALUES RETURNING id > (SELECT max(id) FROM orders), snowflake.snowflake_machine_id(id)}, $_), 't|3', "$_: new rows get IDs");
+	is(value('SELECT (SELECT count(*) FROM new_orders) = (SELECT count(*) FROM orders)', $_), 't', "$_: the view of the feed has them");
+}
 
 # Logical replication: workers have a search_path of pg_catalog alone.
 $server->safe_psql('postgres', 'CREATE DATABASE replica');

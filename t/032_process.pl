@@ -1,6 +1,6 @@
 # snowflake_process(): each row is processed once, over crashes, by several callers of one consumer; a
 # consumer that is restored from a dump refuses to continue where new rows would be below its position; a
-# standby has the position.
+# standby has the position; sessions on both wait for their rows (snowflake_wait_for_consumer()).
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -67,6 +67,27 @@ $server->safe_psql('postgres', "COMMIT PREPARED 'one'");
 $server->safe_psql('postgres', $process);
 is($server->safe_psql('postgres', $late), 'prepared,after', 'which are processed later');
 
+# A session that waits for its own row, which is processed later; the consumer can be removed meanwhile.
+sub wait_for_consumer
+{
+	my ($on, $id) = @_;
+	my $run = IPC::Run::start([ 'psql', '-XAtd', $on->connstr('postgres'), '-c', "CALL snowflake_wait_for_consumer('consumers', 'all', $id, '1 day')" ], '>', \my $position, '2>', \my $error);
+
+	ok(wait_until(sub { $on->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL snowflake_wait_for%' AND wait_event = 'PgSleep'}) }), 'a session waits for the consumer');
+	return sub { $run->finish; chomp $position; return $position, $error };
+}
+my $row = q{INSERT INTO events (body) VALUES ('own') RETURNING id};
+my ($id) = split /\n/, $server->safe_psql('postgres', $row);
+my $end = wait_for_consumer($server, $id);
+$server->safe_psql('postgres', $process);
+my ($position) = $end->();
+cmp_ok($position, '>', $id, 'it returns when its row is processed');
+is($server->safe_psql('postgres', "SELECT body FROM processed WHERE id = $id"), 'own', 'and sees the result');
+$end = wait_for_consumer($server, $position);
+$server->safe_psql('postgres', "UPDATE consumers SET consumer = 'removed'");
+like(($end->())[1], qr/ERROR:  consumer "all" does not exist/, 'it does not wait for a consumer that is removed');
+$server->safe_psql('postgres', "UPDATE consumers SET consumer = 'all'");
+
 # A standby, which has the position when it has replayed it.
 $server->backup('copy');
 my $standby = snowflake_server('standby', { backup => [ $server, 'copy', has_streaming => 1 ] });
@@ -76,6 +97,10 @@ $server->wait_for_catchup($standby);
 my $rest = q{SELECT next_id, (SELECT count(*) FROM events WHERE id >= next_id) FROM consumers};
 is($standby->safe_psql('postgres', $rest), $server->safe_psql('postgres', $rest), 'a standby has the position');
 fails_with($standby, $process, '25006', qr/in a read-only transaction/);
+($id) = split /\n/, $server->safe_psql('postgres', $row);
+$end = wait_for_consumer($standby, $id);
+$server->safe_psql('postgres', $process);
+cmp_ok(($end->())[0], '>', $id, 'a session on a standby waits for the replay of the position');
 $server->stop;
 $standby->promote;
 $standby->safe_psql('postgres', "INSERT INTO events (body) VALUES ('promoted')");

@@ -262,11 +262,12 @@ pg_stat_snowflake_reset(PG_FUNCTION_ARGS)
 
 /*
  * As in pg_stat_activity: a role sees its own sessions, and those of others only with a privilege.
+ * A session sees itself after SET ROLE, too, as snowflake_currval() shows its IDs.
  */
 static bool
 may_see(const SfHorizonHolder *holder)
 {
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+	return holder->pid == MyProcPid || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
 		(OidIsValid(holder->role) && has_privs_of_role(GetUserId(), holder->role));
 }
 
