@@ -30,8 +30,9 @@ SELECT 'audit', part, 4 FROM generate_series(0, 3) AS part;
 -- before it commits.  If the poller fails, the position stays as it was, and the messages are
 -- delivered again.
 --
--- The horizon comes before the statement that reads.  In a VOLATILE function of PL/pgSQL each
--- statement has a snapshot of its own; PostgreSQL refuses the CALL in other functions.
+-- The position is the horizon, rather than the last ID, so that a part without messages advances as
+-- well.  The horizon comes before the statement that reads: in a VOLATILE function of PL/pgSQL each
+-- statement has a snapshot of its own.
 CREATE FUNCTION next_messages(reader_name text, page_size integer)
 RETURNS SETOF outbox LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
