@@ -441,10 +441,10 @@ BEGIN
 		extension) INTO own_id USING pg_backend_pid();
 	IF own_id <= id THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
-			MESSAGE = format('cannot wait for ID %s in a transaction that holds it back', id),
-			DETAIL = format('The transaction has taken the ID %s.  Consumers process it, and '
-				'later IDs, after the transaction has ended.', own_id),
-			HINT = 'Call snowflake_wait_for_consumer() after the transaction has committed.';
+			MESSAGE = 'snowflake_wait_for_consumer() cannot wait for the end of its own transaction',
+			DETAIL = format('The ID %s cannot be processed yet, because this transaction has '
+				'taken the ID %s.', id, own_id),
+			HINT = 'Commit the transaction first.';
 	END IF;
 	LOOP
 		EXECUTE format('SELECT next_id, true FROM %s WHERE consumer = $1', positions)
