@@ -440,8 +440,8 @@ BEGIN
 	EXECUTE format('SELECT min(first_id) FROM %s.pg_stat_snowflake_horizon WHERE pid = $1',
 		extension) INTO own_id USING pg_backend_pid();
 	IF own_id <= id THEN
-		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
-			MESSAGE = 'snowflake_wait_for_consumer() cannot wait for the end of its own transaction',
+		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE =
+			'snowflake_wait_for_consumer() cannot wait for the end of its own transaction',
 			DETAIL = format('The ID %s cannot be processed yet, because this transaction has '
 				'taken the ID %s.', id, own_id),
 			HINT = 'Commit the transaction first.';
