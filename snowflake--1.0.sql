@@ -828,9 +828,14 @@ BEGIN
 		WHERE relkind = 'f'
 			AND oid IN (SELECT relation UNION SELECT relid FROM pg_partition_tree(relation))
 		ORDER BY oid LIMIT 1;
-		IF FOUND THEN
+		IF elsewhere IS NULL AND to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+			EXECUTE 'SELECT logicalrelid FROM pg_dist_partition WHERE logicalrelid = $1'
+			INTO elsewhere USING relation;
+		END IF;
+		IF elsewhere IS NOT NULL THEN
 			RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-				MESSAGE = format('cannot create view "%s" of foreign table %s', view, elsewhere),
+				MESSAGE = format('cannot create view "%s" of table %s, whose rows are on other '
+					'servers', view, elsewhere),
 				DETAIL = 'The horizon holds for the snapshot of a statement on this server, and '
 					'the rows are read with another one.',
 				HINT = 'Leave out the argument "view", and get the horizon in a statement of its '
@@ -845,7 +850,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_enable_feed(regclass, name, name) IS
-'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; with view, creates a view of this name in the schema of the table, of the rows below snowflake_horizon(), which is read with the privileges and policies of the reader; replaces a trigger and a view that exist; raises an error if another trigger would be called after the guard, and for a view of a foreign table; requires the privilege TRIGGER on the table, and for the view CREATE on its schema';
+'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; with view, creates a view of this name in the schema of the table, of the rows below snowflake_horizon(), which is read with the privileges and policies of the reader; replaces a trigger and a view that exist; raises an error if another trigger would be called after the guard, and for a view of a foreign table or of one that Citus distributes; requires the privilege TRIGGER on the table, and for the view CREATE on its schema';
 
 /*
  * Partitions

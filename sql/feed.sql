@@ -176,7 +176,14 @@ SELECT snowflake_enable_feed('remote', 'id', 'new_remote');
 CREATE TABLE shards (id bigint) PARTITION BY RANGE (id);
 CREATE FOREIGN TABLE shard PARTITION OF shards DEFAULT SERVER elsewhere;
 SELECT snowflake_enable_feed('shards', 'id', 'new_shards');
+-- nor of one that Citus distributes, as its catalog says
+SET allow_system_table_mods = on;
+CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass);
+INSERT INTO pg_dist_partition VALUES ('feed');
+SELECT snowflake_enable_feed('feed', view => 'new_distributed');
 \echo :SQLSTATE
+DROP TABLE pg_catalog.pg_dist_partition;
+RESET allow_system_table_mods;
 -- the reader's privileges and policies apply, and the key is used
 CREATE ROLE feed_reader;
 GRANT USAGE ON SCHEMA "Shop" TO feed_reader;
