@@ -24,6 +24,8 @@ static int	buckets[BUCKETS],
 			epoch;
 int64		ids_issued;
 int			machine_used[2];
+bool		sno_was_first;		/* a call for sno has begun before there was a
+								 * bigint */
 static uint32 configured[2];	/* a bit for each number since the start */
 
 static void
@@ -127,6 +129,7 @@ ids_start(bool new_postmaster)
 	{
 		memset(configured, 0, sizeof(configured));
 		machine_used[0] = machine_used[1] = -1;
+		sno_was_first = false;
 	}
 	oracle_configured();
 }
@@ -157,7 +160,7 @@ check_machine(SfGeneratorKind kind, int machine, TimestampTz time)
 		fail("P1: machine ID %d was not configured since the start", machine);
 	if (machine_used[kind] >= 0 && machine_used[kind] != machine)
 		fail("P1: machine ID %d after %d", machine, machine_used[kind]);
-	if (kind == SF_GENERATOR_SNO && config.partition == SF_MACHINE_ID_UNSET &&
+	if (kind == SF_GENERATOR_SNO && config.partition == SF_MACHINE_ID_UNSET && !sno_was_first &&
 		call.bigint_machine >= 0 && machine != call.bigint_machine)
 		fail("P1: partition %d beside machine ID %d", machine, call.bigint_machine);
 	machine_used[kind] = machine;

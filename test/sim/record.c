@@ -70,6 +70,8 @@ is_lowered(SfGeneratorKind kind)
 Call *
 oracle_begin(SfGeneratorKind kind, bool counts)
 {
+	if (kind == SF_GENERATOR_SNO && machine_used[SF_GENERATOR_BIGINT] < 0)
+		sno_was_first = true;
 	call = (Call)
 	{
 		.kind = kind,

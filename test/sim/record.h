@@ -46,6 +46,7 @@ extern bool layout_is_recorded(void);
 extern Issued issued[];
 extern int	issued_count;
 extern int	machine_used[2];
+extern bool sno_was_first;
 
 extern void ids_begin(void);
 extern void ids_start(bool new_postmaster);

@@ -93,7 +93,8 @@ check_wait(void)
 
 /*
  * Whether the next row can be read only because a prepared transaction has ended, the generator was
- * changed, or a session is about to wake the waiter.
+ * changed, or the cursor has passed an ID that the guard has admitted; or a session is about to wake
+ * the waiter.
  */
 static bool
 may_oversleep(void)
@@ -102,7 +103,7 @@ may_oversleep(void)
 		if (processes[i].releasing)
 			return true;
 	return config.floor || config.move_back || config.leased || config.relayout || config.upgrade ||
-		config.reload || config.promise || finished_at >= call.began || call.run != run ||
+		config.reload || config.promise || config.guard || finished_at >= call.began || call.run != run ||
 		released_at > now - 20000;
 }
 
