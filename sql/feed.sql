@@ -160,7 +160,10 @@ ROLLBACK;
 ALTER TABLE "Shop"."Orders" DROP COLUMN n;
 SELECT snowflake_enable_feed('parts', view => 'new_parts');
 CREATE TEMPORARY TABLE temporary_feed (id bigint PRIMARY KEY);
+-- from 19 on the message has a detail
+\set VERBOSITY terse
 SELECT snowflake_enable_feed('temporary_feed', view => 'new_temporary_rows');
+\set VERBOSITY default
 SELECT count(*) FROM new_temporary_rows;
 -- the name of a table, of another view, and of a view with other columns
 SELECT snowflake_enable_feed('"Shop"."Orders"', view => 'Orders');
