@@ -135,7 +135,9 @@ ConditionVariableInit(ConditionVariable * variable)
 {
 }
 
-/* condition_variable.c: puts the process into the queue, with a full barrier (a spinlock). */
+static int64 places;			/* in queues */
+
+/* condition_variable.c: puts the process at the end of the queue, with a full barrier (a spinlock). */
 void
 ConditionVariablePrepareToSleep(ConditionVariable * variable)
 {
@@ -143,6 +145,7 @@ ConditionVariablePrepareToSleep(ConditionVariable * variable)
 	if (weak)
 		full_barrier();
 	current->variable = variable;
+	current->queued = ++places;
 	current->signaled = false;
 }
 
@@ -198,6 +201,31 @@ ConditionVariableCancelSleep(void)
 #endif
 }
 
+static void
+signal_process(Process *process)
+{
+	process->signaled = true;
+	process->woken = now;
+}
+
+/* condition_variable.c: wakes the first process of the queue, which leaves it. */
+void
+ConditionVariableSignal(ConditionVariable * variable)
+{
+	Process    *first = NULL;
+
+	point();
+	if (weak)
+		full_barrier();
+	for (int i = 0; i < PROCESSES; i++)
+		if (processes[i].alive && processes[i].variable == variable && !processes[i].signaled &&
+			(first == NULL || processes[i].queued < first->queued))
+			first = &processes[i];
+	trace("ConditionVariableSignal      %d", first ? first->number : -1);
+	if (first != NULL)
+		signal_process(first);
+}
+
 /* condition_variable.c: wakes all processes of the queue. */
 void
 ConditionVariableBroadcast(ConditionVariable * variable)
@@ -208,10 +236,7 @@ ConditionVariableBroadcast(ConditionVariable * variable)
 	trace("ConditionVariableBroadcast");
 	for (int i = 0; i < PROCESSES; i++)
 		if (processes[i].alive && processes[i].variable == variable)
-		{
-			processes[i].signaled = true;
-			processes[i].woken = now;
-		}
+			signal_process(&processes[i]);
 }
 
 /* No process can run: none of them may sleep for a lock that another one has released. */
@@ -317,6 +342,20 @@ on_shmem_exit(pg_on_exit_callback function, Datum argument)
 	Assert(current->at_exit_count < (int) lengthof(current->at_exit));
 	current->at_exit[current->at_exit_count].function = function;
 	current->at_exit[current->at_exit_count++].argument = argument;
+}
+
+/*
+ * ipc.c: only for PG_ENSURE_ERROR_CLEANUP.  A FATAL error passes its handler here, as an ERROR does,
+ * and in PostgreSQL the exit of the process calls the function.
+ */
+void
+before_shmem_exit(pg_on_exit_callback function, Datum argument)
+{
+}
+
+void
+cancel_before_shmem_exit(pg_on_exit_callback function, Datum argument)
+{
 }
 
 void

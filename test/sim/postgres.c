@@ -30,6 +30,7 @@ ProcNumber	MyProcNumber OF_PROCESS = 0;
 Oid			MyDatabaseId OF_PROCESS = 0;
 int			ParallelWorkerNumber OF_PROCESS = -1;
 sigjmp_buf *PG_exception_stack OF_PROCESS = NULL;
+ErrorContextCallback *error_context_stack OF_PROCESS = NULL;
 pg_prng_state pg_global_prng_state OF_PROCESS = {0};
 static OF_PROCESS int error_level = 0;
 
@@ -109,6 +110,13 @@ errfinish(const char *file, int line, const char *function)
 		return;
 	if (current == NULL || PG_exception_stack == NULL)
 		fail("an error outside of a statement: %s", message_buffer());
+	siglongjmp(*PG_exception_stack, error_level);
+}
+
+/* elog.c */
+void
+pg_re_throw(void)
+{
 	siglongjmp(*PG_exception_stack, error_level);
 }
 

@@ -158,6 +158,7 @@ typedef struct Process
 	int64		wake;			/* by the boot clock */
 	LWLock	   *lwlock;
 	ConditionVariable *variable;
+	int64		queued;			/* its place in the queue of the variable */
 	bool		signaled;
 	bool		overslept;		/* nobody has woken it as a waiter */
 	int64		woken;			/* when it was signaled */
