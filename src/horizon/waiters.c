@@ -45,12 +45,12 @@ typedef struct Sleep
 {
 	SfWaiters  *waiters;
 	uint64		wakes;			/* before it */
-}			Sleep;
+} Sleep;
 
 static void
 wake_next(int code, Datum argument)
 {
-	const		Sleep *ended = (const Sleep *) DatumGetPointer(argument);
+	const Sleep *ended = (const Sleep *) DatumGetPointer(argument);
 	SfWaiters  *waiters = ended->waiters;
 
 	if (sf_waiters_wakes(waiters) == ended->wakes)
