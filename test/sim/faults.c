@@ -225,9 +225,12 @@ draw_more(void)
 {
 	if (config.rate)
 		return;
-	if (config.layouts[0].epoch > START && !chance(4))	/* horizons of all
-														 * machine IDs are in
-														 * the first tick */
+	if (config.wait && chance(2))	/* no cause to oversleep: see waits.c */
+		config.guard = config.floor = config.move_back = config.leased = config.relayout =
+			config.upgrade = config.reload = config.promise = false;
+	else if (config.layouts[0].epoch > START && !chance(4)) /* horizons of all
+															 * machine IDs are in
+															 * the first tick */
 	{
 		config.guard = config.horizon = config.crash = config.reload = true;
 		config.promise = !chance(3);
