@@ -1,7 +1,7 @@
 # snowflake_wait(): what wakes it, and that it holds back no VACUUM while it sleeps.
 #
-# A wait that nobody wakes ends within a second, since it looks again.  So of the waits that have to be woken, most take
-# less than half of that: ten thousand times what is measured on an idle machine.
+# A waiter that is not woken looks again after a second.  So most of the waits that a commit has to end must take less than half
+# of that, which is ten thousand times what is measured on an idle machine.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -26,7 +26,7 @@ sub start_wait
 	wait_until(sub { query("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") eq 't' });
 }
 
-# Whether the wait still sleeps; and, when it has ended, how many rows are below its horizon, and how long it has taken since a time.
+# Whether the wait still sleeps; and, when it has ended, how many rows are below its horizon.
 sub still_waits { return query("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") }
 sub rows_below { return $waiter->query_safe("SELECT count(*) FROM feed WHERE id < :horizon") }
 
@@ -76,7 +76,7 @@ for my $case ([ 'a COMMIT', 'COMMIT' ], [ 'a ROLLBACK', 'ROLLBACK' ], [ 'the end
 }
 $horizon = query('SELECT snowflake_horizon()');
 
-# Prepared transactions, which wake nobody when they end.
+# The end of a prepared transaction does not wake waiters, and they look again.
 my $prepared = query("BEGIN; " . insert('prepared') . "; PREPARE TRANSACTION 'p'");
 start_wait($prepared);
 query("COMMIT PREPARED 'p'");

@@ -616,8 +616,9 @@ look(SfGenerator *generator, Oid database, int64 next_id, bool waits)
 }
 
 /*
- * A session that commits a prepared transaction does not know its first ID, and what else moves the
- * cursor wakes nobody.  So a waiter looks again after LONGEST_SLEEP.
+ * A session that commits a prepared transaction does not know its first ID, and a change of the
+ * generator that moves the cursor does not wake waiters.  So a waiter looks again after
+ * LONGEST_SLEEP.
  */
 int64
 sf_horizon_await(SfGenerator *generator, Oid database, int64 next_id, int64 time)

@@ -9,7 +9,7 @@
  *
  * All waiters have one announcement.  The session that finds it withdraws it and wakes all of them;
  * they look, and announce again.  So a session that ends many transactions wakes waiters no more
- * often than they look, and if transactions end that no waiter awaits, nobody is woken.  A waiter
+ * often than they look, and the end of a transaction that no waiter awaits wakes none.  A waiter
  * that leaves need not withdraw anything: at worst, one end of a transaction wakes others in vain.
  */
 #ifndef SF_WAITERS_H

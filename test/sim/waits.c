@@ -116,7 +116,7 @@ oracle_waited(int64 next_id, int64 horizon)
 	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
 		for (int i = 0; t->state == VISIBLE && t->prepare == 0 && i < t->rows; i++)
 			if (t->database == (int) MyDatabaseId && t->ids[i] >= next_id && t->ids[i] < horizon)
-				fail("P8: nobody has woken a session that waits for row %lld", (long long) t->ids[i]);
+				fail("P8: a session that waits for row %lld was not woken", (long long) t->ids[i]);
 }
 
 void

@@ -160,7 +160,7 @@ typedef struct Process
 	ConditionVariable *variable;
 	int64		queued;			/* its place in the queue of the variable */
 	bool		signaled;
-	bool		overslept;		/* nobody has woken it as a waiter */
+	bool		overslept;		/* as a waiter that was not woken */
 	int64		woken;			/* when it was signaled */
 
 	int			lwlocks;		/* that it holds; it serves no interrupts then */
