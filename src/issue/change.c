@@ -114,11 +114,27 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 	return raised;
 }
 
+/*
+ * The floor that restores a durable end which was lost.  If the promise to other servers was not
+ * lost with it, the new end is above it too.  An administrator knows the IDs, but may not know a
+ * promise, for example one that was written when the server crashed.
+ */
+static SfInstant
+floor_above_promise(SfGenerator *generator, SfInstant instant)
+{
+	uint64		promise = sf_durable_read(SF_DURABLE_PROMISE);
+	uint64		tick;
+
+	if (generator->kind != SF_GENERATOR_BIGINT || promise == 0 || next_position(generator, 0) != 0)
+		return instant;
+	tick = sf_layout_decompose(&generator->layout, (int64) promise).tick + 1;
+	return Max(instant, sf_layout_tick_start(&generator->layout, tick));
+}
+
 SfOpening
 sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *layout_recorded)
 {
-	uint64		tick_start = sf_position_at(&generator->layout, instant);
-	uint64		position = Max(tick_start, sf_position_first(&generator->layout));
+	uint64		position;
 	SfOpening	status = SF_OPENING_DONE;
 
 	*raised = false;
@@ -132,6 +148,8 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *l
 	*layout_recorded = status != SF_OPENING_DONE;
 	if (*layout_recorded)
 		sf_durable_layout_write(&generator->layout);
+	instant = floor_above_promise(generator, instant);
+	position = Max(sf_position_at(&generator->layout, instant), sf_position_first(&generator->layout));
 	*raised = raise_lines(generator, instant, position);
 	if (*raised)
 	{

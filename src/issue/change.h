@@ -9,10 +9,11 @@
 
 /*
  * Raise each line to the first tick that does not begin before an instant.  A durable end that was
- * lost is written, and a layout that was lost is recorded, see *layout_recorded.  No ID that is
- * issued afterwards has a time before the instant.  *raised is false if that was so before.
- * Returns SF_OPENING_DONE, SF_OPENING_MOVED_BACK or SF_OPENING_OTHER_LAYOUT.  The lock is held.
- * Raises the errors of sf_durable_raise.
+ * lost is written, above the promise to other servers if there is one, and a layout that was lost
+ * is recorded, see *layout_recorded.  No ID that is issued afterwards has a time before the
+ * instant.  *raised is false if that was so before.  Returns SF_OPENING_DONE,
+ * SF_OPENING_MOVED_BACK or SF_OPENING_OTHER_LAYOUT.  The lock is held.  Raises the errors of
+ * sf_durable_raise.
  */
 extern SfOpening sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised,
 								 bool *layout_recorded);
