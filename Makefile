@@ -30,7 +30,7 @@ OBJS = $(call objects_in,src src/*)
 override PG_CPPFLAGS += -I$(srcdir)/src -I$(libpq_srcdir) -DSF_VERSION='"$(DISTVERSION)"'
 override SHLIB_LINK += $(libpq)
 
-REGRESS = setup layouts decode encode base32 base32_pushdown boundary pushdown pushdown_views pushdown_results pushdown_plans pushdown_buckets generator stats settings permissions partitions retention adopt feed wait process registry sno sno_estimates sno_generator sno_pushdown errors
+REGRESS = setup layouts decode encode base32 base32_pushdown boundary pushdown pushdown_views pushdown_results pushdown_plans pushdown_order pushdown_buckets generator stats settings permissions partitions retention adopt feed wait process registry sno sno_estimates sno_generator sno_pushdown errors
 ISOLATION = sessions create_partitions drop_partitions adopt_waits horizon process_waits
 ISOLATION_OPTS = --load-extension=snowflake
 TAP_TESTS = 1

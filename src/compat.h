@@ -137,12 +137,30 @@ extern int	sf_max_origins(void);
 #define SF_RELATION_HOOK_PASS	root, relid, inhparent, rel
 #endif
 
-/* Since 18 a sort key states whether it is descending (nodes/parsenodes.h). */
-#if PG_VERSION_NUM >= 180000
-#define sf_set_descending(key, descending)	((key)->reverse_sort = (descending))
+/*
+ * An expression of the topmost parent of a relation as one of the relation
+ * (optimizer/appendinfo.h).
+ */
+#if PG_VERSION_NUM >= 160000
+#define sf_translate_to_child(root, node, rel) \
+	adjust_appendrel_attrs_multilevel((root), (node), (rel), (rel)->top_parent)
 #else
-#define sf_set_descending(key, descending)	((void) (descending))
+#define sf_translate_to_child(root, node, rel) \
+	adjust_appendrel_attrs_multilevel((root), (node), (rel)->relids, (rel)->top_parent_relids)
 #endif
+
+/* The direction of a sort key, whose name 18 changed (nodes/pathnodes.h). */
+#if PG_VERSION_NUM >= 180000
+#define sf_direction(key)	((key)->pk_cmptype)
+#else
+#define sf_direction(key)	((key)->pk_strategy)
+#endif
+
+/*
+ * Whether the rows of a B-tree come in its order if it is searched for the elements of an array by
+ * a key other than the first.
+ */
+#define SF_ARRAYS_KEEP_ORDER	(PG_VERSION_NUM >= 170000)
 
 /* The configuration file that has set a setting; NULL if none has. */
 extern const char *sf_setting_file(const char *name);

@@ -4,11 +4,12 @@
  *
  * The planner calls a hook for each relation of a query, after it has read the relation's
  * indexes.  By then views, subqueries and SQL functions have been merged into the query and
- * constants have been folded, but conditions and sort keys have not been distributed to the
- * relations yet.  So the hook finds snowflake_timestamp(id) wherever it was written, and can still
- * replace it: in conditions (replace.c), in ORDER BY (sort.c), and for a table in a UNION ALL,
- * whose conditions have been distributed, by additional conditions (see below).  Each call replaces
- * only expressions of columns of its own relation, since it has no other relation's indexes.
+ * constants have been folded, but conditions have not been distributed to the relations yet.  So
+ * the hook finds snowflake_timestamp(id) wherever it was written, and can still replace it in
+ * conditions (replace.c), and for a table in a UNION ALL, whose conditions have been distributed,
+ * by additional conditions (see below).  Each call replaces only expressions of columns of its own
+ * relation, since it has no other relation's indexes.  The order of the time is not replaced: the
+ * planner is told which indexes have it (order.c).
  *
  * Most queries do not contain the function, and must not pay for this.  The function has a
  * planner support function, which notes a dependency of the plan on the function (see the end of
@@ -36,9 +37,9 @@
 #include "pushdown/early.h"
 #include "pushdown/exempt.h"
 #include "pushdown/expression.h"
+#include "pushdown/order.h"
 #include "pushdown/pushdown.h"
 #include "pushdown/replace.h"
-#include "pushdown/sort.h"
 #include "settings.h"
 
 PG_FUNCTION_INFO_V1(snowflake_timestamp_support);
@@ -60,10 +61,10 @@ applies_to_relation(SfPass *pass, const SfCall *call)
 /*
  * Conditions on a UNION ALL of tables
  *
- * The planner merges the tables of a UNION ALL into the query as children of one parent,
- * which is not a relation.  When it processes a child, the conditions on the parent have already
- * been distributed, and they are copied to the child, with the child's columns, only after the
- * hook.  So they cannot be replaced.  But a child has conditions of its own, those of its security
+ * The planner merges the tables of a UNION ALL into the query as children of one parent, which is
+ * not a relation.  When it processes a child, the conditions on the parent have already been
+ * distributed, and they are copied to the child, with the child's columns, only after the hook.  So
+ * they cannot be replaced.  But a child has conditions of its own, those of its security
  * policies.  The replaced conditions are added to these; they are true for the same rows.
  *
  * Security policies are evaluated before other conditions.  The conditions that are added here may
@@ -148,7 +149,6 @@ rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 	/* conditions of security policies and security barriers, by their level */
 	foreach(cell, root->simple_rte_array[rel->relid]->securityQuals)
 		lfirst(cell) = sf_replace_in_list(&pass, lfirst(cell));
-	sf_rewrite_sort(&pass);
 }
 
 static void
@@ -167,6 +167,7 @@ sf_pushdown_init(void)
 	prev_hook = sf_relation_hook;
 	sf_relation_hook = plan_relation;
 	sf_early_init();
+	sf_order_init();
 }
 
 /*
