@@ -61,6 +61,14 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM events WHERE date_trunc('month', snowfl
 -- an exact range is estimated as such
 SELECT estimated($$SELECT * FROM orders WHERE date_trunc('day', snowflake_timestamp(id), 'UTC') = '2025-11-02'$$) BETWEEN 40 AND 60 AS right;
 
+-- nearly all rows of a range satisfy the condition beside it
+SELECT estimated($$SELECT * FROM orders WHERE date_trunc('day', snowflake_timestamp(id)) = '2025-11-02'$$) BETWEEN 40 AND 60 AS right,
+	estimated($$SELECT * FROM orders WHERE snowflake_timestamp(id)::date >= '2025-11-02'$$) BETWEEN 780 AND 880 AS right,
+	estimated($$SELECT * FROM orders WHERE (snowflake_timestamp(id), item) > ('2025-11-02', 'item')$$) BETWEEN 780 AND 840 AS right,
+	estimated($$SELECT * FROM orders WHERE snowflake_timestamp(id)::date >= '2025-11-02' AND date_trunc('day', snowflake_timestamp(id)) < '2025-11-04'$$) BETWEEN 90 AND 300 AS right;
+-- and what is no such condition keeps its estimate
+SELECT estimated($$SELECT * FROM orders WHERE id > 0 AND date_trunc('day', snowflake_timestamp(id)) = clock_timestamp()$$) < 40 AS right;
+
 -- the same rows with and without pushdown, in all units and time zones; Havana has midnight twice on 2 November
 CREATE FUNCTION differences(form text) RETURNS TABLE (compared bigint, different bigint, with_rows bigint) LANGUAGE plpgsql AS $$
 DECLARE

@@ -35,6 +35,7 @@
 #include "compat.h"
 #include "functions/functions.h"
 #include "pushdown/early.h"
+#include "pushdown/estimate.h"
 #include "pushdown/exempt.h"
 #include "pushdown/expression.h"
 #include "pushdown/order.h"
@@ -168,6 +169,7 @@ sf_pushdown_init(void)
 	sf_relation_hook = plan_relation;
 	sf_early_init();
 	sf_order_init();
+	sf_estimate_init();
 }
 
 /*
