@@ -19,6 +19,10 @@ EXPLAIN (COSTS OFF) SELECT * FROM dated_small s WHERE EXISTS (SELECT FROM dated_
 EXPLAIN (COSTS OFF) SELECT * FROM dated_small s LEFT JOIN dated_big b ON s.created_at <= b.created_at AND b.created_at < s.created_at + interval '1 minute';
 SELECT count(*) FROM dated_small s JOIN dated_big b ON b.created_at BETWEEN s.created_at AND s.created_at + interval '1 hour';
 SELECT count(*) FROM dated_small s WHERE EXISTS (SELECT FROM dated_big b WHERE b.created_at BETWEEN s.created_at + interval '3 minutes' AND s.created_at + interval '4 minutes');
+-- if one condition can bound only one of two tables, all bound this one, so that its index is searched for a range
+EXPLAIN (COSTS OFF) SELECT * FROM dated_big a JOIN dated_big b ON a.created_at < b.created_at AND a.created_at > b.created_at - interval '1 hour' WHERE b.id = 5;
+EXPLAIN (COSTS OFF) SELECT * FROM dated_big a JOIN dated_big b ON b.created_at > a.created_at AND b.created_at - interval '1 hour' < a.created_at WHERE b.id = 5;
+SELECT count(*) FROM dated_big a JOIN dated_big b ON b.created_at > a.created_at AND b.created_at - interval '1 hour' < a.created_at WHERE b.created_at >= '2026-02-01' AND b.created_at < '2026-02-02';
 -- the tables of a join keep their estimates
 CREATE FUNCTION estimates(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE pushed bigint := estimated(query);

@@ -223,12 +223,82 @@ applies_to_table(const SfPass *pass, SfCall *call)
 	return of_table.applies(&of_table, call);
 }
 
+/* The search for a bound of an ID that only this ID can have. */
+typedef struct SfBoundSearch
+{
+	SfPass	   *pass;
+	const SfCall *bounded;
+	const SfCall *other;
+}			SfBoundSearch;
+
+/* Whether an expression is an ID or its time, as in a call. */
+static bool
+is_of_column(Node *expression, const SfCall *call)
+{
+	SfCall		found;
+	Var		   *column = sf_time_call(expression, &found) ? found.column : sf_column(expression);
+
+	return column && column->varno == call->column->varno &&
+		column->varattno == call->column->varattno;
+}
+
+/*
+ * Whether one of two expressions is the ID or its time, and the other one is computed from a row of
+ * the other table.
+ */
+static bool
+is_bound(SfBoundSearch * search, Node *expression, Node *computed)
+{
+	SfCall		call;
+
+	return !sf_time_call(computed, &call) && sf_column(computed) == NULL &&
+		is_of_column(expression, search->bounded) &&
+		bms_is_member(search->other->column->varno, pull_varnos(search->pass->root, computed));
+}
+
+static bool
+has_bound(Node *node, void *context)
+{
+	List	   *sides = node && IsA(node, OpExpr) ? ((OpExpr *) node)->args : NIL;
+
+	if (node == NULL)
+		return false;
+	if (list_length(sides) == 2 && (is_bound(context, linitial(sides), lsecond(sides)) ||
+									is_bound(context, lsecond(sides), linitial(sides))))
+		return true;
+	return expression_tree_walker(node, has_bound, context);
+}
+
+/*
+ * Whether the query has a condition that bounds the ID of a call by rows of the table of another.
+ */
+static bool
+has_own_bound(SfPass *pass, const SfCall *bounded, const SfCall *other)
+{
+	SfBoundSearch search = {.pass = pass,.bounded = bounded,.other = other};
+
+	return has_bound((Node *) pass->root->parse->jointree, &search);
+}
+
+/* Of two times of tables, the side that is bounded by the other one. */
+static int
+bounded_side(SfPass *pass, const SfCall calls[2])
+{
+	bool		second = has_own_bound(pass, &calls[1], &calls[0]);
+
+	if (second != has_own_bound(pass, &calls[0], &calls[1]))
+		return second ? 1 : 0;
+	return rows_of(pass, &calls[1]) > rows_of(pass, &calls[0]) ? 1 : 0;
+}
+
 /*
  * The side whose ID is compared with a bound; -1 if there is none.
  *
  * If both sides are times of tables, a nested loop can search the index of either table, but only
- * if its ID has the bound.  It is the one that has more rows.  This is decided when the planner has
- * read both tables, in the pass of the later one.
+ * if its ID has the bound.  In a condition such as b.time > a.time - interval '1 hour' only the ID
+ * of b can have it.  If there is one, b has all of them, so that its index is searched for a
+ * range.  Otherwise it is the table that has more rows.  This is decided when the planner has read
+ * both tables, in the pass of the later one.
  */
 static int
 side_of_call(SfPass *pass, List *sides, SfCall calls[2])
@@ -243,7 +313,7 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 	{
 		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]))
 			return -1;
-		side = rows_of(pass, &calls[1]) > rows_of(pass, &calls[0]) ? 1 : 0;
+		side = bounded_side(pass, calls);
 		return applies_to_table(pass, &calls[side]) ? side : -1;
 	}
 	for (side = 0; side < 2; side++)
