@@ -23,6 +23,21 @@ SELECT count(*) FROM dated_small s WHERE EXISTS (SELECT FROM dated_big b WHERE b
 EXPLAIN (COSTS OFF) SELECT * FROM dated_big a JOIN dated_big b ON a.created_at < b.created_at AND a.created_at > b.created_at - interval '1 hour' WHERE b.id = 5;
 EXPLAIN (COSTS OFF) SELECT * FROM dated_big a JOIN dated_big b ON b.created_at > a.created_at AND b.created_at - interval '1 hour' < a.created_at WHERE b.id = 5;
 SELECT count(*) FROM dated_big a JOIN dated_big b ON b.created_at > a.created_at AND b.created_at - interval '1 hour' < a.created_at WHERE b.created_at >= '2026-02-01' AND b.created_at < '2026-02-02';
+-- a comparison of rows bounds the time, with parameters too
+SET plan_cache_mode = force_generic_plan;
+PREPARE page (timestamptz, bigint) AS SELECT id FROM dated_big WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT 3;
+EXPLAIN (COSTS OFF) EXECUTE page ('2026-02-01', 2017749737272246273);
+PREPARE pages (timestamptz, bigint, text) AS SELECT count(*) FILTER (WHERE (created_at, id) < ($1, $2)), count(*) FROM dated_big WHERE (created_at, id) < ($1, $2) OR ($1, $2) < (created_at, id) AND (created_at, item) <= ($1 + interval '1 day', $3);
+SELECT id, id + 1 AS next FROM dated_big WHERE created_at = '2026-02-01' \gset
+EXECUTE pages ('2026-02-01', :id, 'item 3');
+EXECUTE pages ('2026-02-01', :next, 'item 9');
+EXECUTE pages (NULL, 0, NULL);
+SET snowflake.enable_timestamp_pushdown = off;
+EXECUTE pages ('2026-02-01', :id, 'item 3');
+EXECUTE pages ('2026-02-01', :next, 'item 9');
+RESET snowflake.enable_timestamp_pushdown;
+RESET plan_cache_mode;
+DEALLOCATE ALL;
 -- the tables of a join keep their estimates
 CREATE FUNCTION estimates(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE pushed bigint := estimated(query);

@@ -15,6 +15,7 @@
  *		snowflake_timestamp(id) IN (t, u)	one range or the other
  *		snowflake_timestamp(id) IS NULL		id IS NULL, and so IS NOT NULL
  *		(snowflake_timestamp(id), id) < (t, i)	id < i, if t is the time of i
+ *		(snowflake_timestamp(id), ...) < (t, ...)	id < b(t') beside it, in all other cases
  *
  * Comparisons of sno_timestamp(id) are replaced in the same way, with sno_boundary(t).  If
  * t is a constant, the bound is a constant.  Otherwise the bound is a call of the immutable
@@ -243,6 +244,27 @@ replace_null_test(SfPass *pass, NullTest *test)
 	return (Expr *) result;
 }
 
+/*
+ * The bound of the time that a comparison of rows implies, (time, ...) < (instant, ...) and
+ * similar, beside this comparison.
+ */
+static Expr *
+bound_of_row(SfPass *pass, RowCompareExpr *row)
+{
+	OpExpr	   *first = (OpExpr *) make_opclause(linitial_oid(row->opnos), BOOLOID, false,
+												 linitial(row->largs), linitial(row->rargs),
+												 InvalidOid, linitial_oid(row->inputcollids));
+	SfComparison comparison;
+	Node	   *other;
+
+	if (!sf_match_comparison(pass, first, &comparison, &other) || comparison.call.is_text ||
+		!sf_set_instant(&comparison, other) || !sf_is_worth_replacing(pass, &comparison, other))
+		return NULL;
+	comparison.strategy = comparison.strategy < BTEqualStrategyNumber ?
+		BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
+	return with_condition(pass, bounds_of(pass, &comparison), false, (Node *) row);
+}
+
 /* The replacement of (time, ID) < (instant, ID) and similar: only the IDs are compared. */
 static Expr *
 replace_row(SfPass *pass, RowCompareExpr *row)
@@ -251,7 +273,7 @@ replace_row(SfPass *pass, RowCompareExpr *row)
 	int			strategy;
 
 	if (!sf_match_row(pass, row, &call, &strategy))
-		return NULL;
+		return bound_of_row(pass, row);
 	return sf_compare_id(&call, strategy, copyObject(lsecond(row->rargs)));
 }
 
