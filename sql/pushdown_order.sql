@@ -99,7 +99,7 @@ CREATE FUNCTION reversed(bigint, bigint) RETURNS integer LANGUAGE sql IMMUTABLE 
 CREATE OPERATOR CLASS reversed FOR TYPE bigint USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 reversed(bigint, bigint);
 CREATE TABLE turned AS SELECT id, status FROM orders WHERE customer < 5;
 CREATE INDEX ON turned (id reversed);
-CREATE INDEX ON refunds (id, at);
+CREATE INDEX ON orders (id, status);
 -- keys of another layout
 CREATE TABLE small AS SELECT snowflake_encode(timestamptz '2026-01-01' + n * interval '1 hour', 1, 0, 'discord') AS id, snowflake_encode(timestamptz '2026-01-01' - n / 9 * interval '1 hour', 1, n % 9) AS parent, n FROM generate_series(0, 99) n;
 CREATE INDEX ON small (id);
@@ -141,7 +141,7 @@ SELECT rows_of('SELECT ' || query, true) = rows_of('SELECT ' || query, false) AS
 	('snowflake_timestamp(id), snowflake_timestamp(parent), n FROM small ORDER BY 2, 1, 3'),
 	('status, snowflake_timestamp(id) FROM orders ORDER BY 1, 2'),
 	('date_trunc(''day'', snowflake_timestamp(id), ''UTC''), snowflake_timestamp(id) FROM orders ORDER BY 1, 2 DESC'),
-	('snowflake_timestamp(id) FROM refunds WHERE at IN (''2026-02-03 04:00'', ''2026-01-05 06:00'') ORDER BY 1'),
+	('snowflake_timestamp(id) FROM orders WHERE status IN (9, 2) ORDER BY 1'),
 	('snowflake_timestamp(id), count(*) FROM parted GROUP BY 1 ORDER BY 1'),
 	('DISTINCT ON (snowflake_timestamp(id)) snowflake_timestamp(id), status FROM parted ORDER BY 1 DESC, 2'),
 	('customer, snowflake_timestamp(id) FROM orders WHERE customer IN (3, 17, 5) ORDER BY 1, 2'),

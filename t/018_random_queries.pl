@@ -26,7 +26,7 @@ is($server->safe_psql('queries', "$outcomes same"), $count, 'all were compared')
 
 # Most of them are meaningful queries, without errors except for those of wrong layouts.
 my $wrong_layout = "coalesce(failed ~ 'invalid Snowflake layout|is not a Snowflake ID', false)";
-cmp_ok($server->safe_psql('queries', "$outcomes rewritten"), '>', $count * 0.6, 'most have another plan with pushdown');
+cmp_ok($server->safe_psql('queries', "$outcomes rewritten"), '>', $count * 0.45, 'many have another plan with pushdown');
 cmp_ok($server->safe_psql('queries', "$outcomes rows > 0"), '>', $count * 0.5, 'most have rows');
 cmp_ok($server->safe_psql('queries', "$outcomes failed IS NOT NULL AND NOT $wrong_layout"), '<', $count * 0.02, 'few raise errors');
 cmp_ok($server->safe_psql('queries', "$outcomes $wrong_layout"), '>', $count * 0.005, 'wrong layouts raise theirs');

@@ -53,6 +53,25 @@ INSERT INTO older SELECT * FROM big WHERE snowflake_timestamp(id) < '2026-02-01'
 INSERT INTO heirs SELECT * FROM big WHERE snowflake_timestamp(id) >= '2026-02-01';
 CREATE VIEW everything AS SELECT * FROM big UNION ALL SELECT * FROM ranked UNION ALL SELECT * FROM small;
 CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM timed WHERE tenant <> 1;
+
+-- the same rows with the time in the ID alone, and in a column: as one table, in ranges of time, in parts by hash, and in all of them
+CREATE TABLE ordered AS SELECT * FROM big;
+CREATE TABLE ordered_dated AS SELECT snowflake_timestamp(id, 'twitter') AS created_at, customer, tenant, item FROM big;
+CREATE TABLE in_ranges (LIKE ordered) PARTITION BY RANGE (id);
+CREATE TABLE in_ranges_dated (LIKE ordered_dated) PARTITION BY RANGE (created_at);
+CREATE TABLE in_hashes (LIKE ordered) PARTITION BY HASH (customer);
+CREATE TABLE in_hashes_dated (LIKE ordered_dated) PARTITION BY HASH (customer);
+SELECT format('CREATE TABLE in_ranges_%1$s PARTITION OF in_ranges FOR VALUES FROM (%2$s) TO (%3$s)', m, snowflake_boundary(at), snowflake_boundary(at + interval '10 days')),
+	format('CREATE TABLE in_ranges_dated_%1$s PARTITION OF in_ranges_dated FOR VALUES FROM (%2$L) TO (%3$L)', m, at, at + interval '10 days')
+FROM (SELECT m, timestamptz '2026-01-01' + m * interval '10 days' AS at FROM generate_series(0, 13) m) ranges \gexec
+SELECT format('CREATE TABLE in_hashes%1$s_%2$s PARTITION OF in_hashes%1$s FOR VALUES WITH (MODULUS 4, REMAINDER %2$s)', form, n)
+FROM generate_series(0, 3) n, unnest('{"",_dated}'::text[]) form \gexec
+SELECT format('INSERT INTO %1$s SELECT * FROM ordered', name), format('INSERT INTO %1$s_dated SELECT * FROM ordered_dated', name) FROM unnest('{in_ranges,in_hashes}'::text[]) name \gexec
+SELECT format('CREATE INDEX ON %1$s (id)', name), format('CREATE INDEX ON %1$s (customer, id)', name),
+	format('CREATE INDEX ON %1$s_dated (created_at)', name), format('CREATE INDEX ON %1$s_dated (customer, created_at)', name)
+FROM unnest('{ordered,in_ranges,in_hashes}'::text[]) name \gexec
+CREATE VIEW everywhere AS SELECT * FROM ordered UNION ALL SELECT * FROM in_ranges UNION ALL SELECT * FROM in_hashes;
+CREATE VIEW everywhere_dated AS SELECT * FROM ordered_dated UNION ALL SELECT * FROM in_ranges_dated UNION ALL SELECT * FROM in_hashes_dated;
 VACUUM ANALYZE;
 
 /*
@@ -106,5 +125,19 @@ BEGIN
 	IF worse THEN
 		RAISE WARNING E'query %: work of % and %, % and % ms\n%\nwith pushdown:\n%without:\n%',
 			number, pushed.work, plain.work, pushed.ms, plain.ms, query, plan_of(query, true), plan_of(query, false);
+	END IF;
+END $$;
+
+/* A plan is worse as well if it reads ten times the pages of that of the same rows with a column created_at. */
+CREATE PROCEDURE compare_with_dated(number integer, query text, dated_query text) LANGUAGE plpgsql AS $$
+DECLARE
+	dated effort := effort(dated_query, true);
+	pushed effort := effort(query, true);
+	worse boolean := pushed.pages > 10 * dated.pages;
+BEGIN
+	INSERT INTO plans VALUES (number, query, worse, false, pushed.pages + 8 < (effort(query, false)).pages);
+	IF worse THEN
+		RAISE WARNING E'query %: % pages, and % with created_at\n%\n%\nwith created_at:\n%',
+			number, pushed.pages, dated.pages, query, plan_of(query, true), plan_of(dated_query, true);
 	END IF;
 END $$;

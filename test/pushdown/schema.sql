@@ -22,10 +22,14 @@ FROM generate_series(0, 119) n;
 ALTER TABLE plain ADD PRIMARY KEY (id);
 
 CREATE TABLE loose AS SELECT CASE WHEN n % 9 <> 0 THEN id END AS id, n, item FROM plain;
-CREATE INDEX ON loose (id);
+CREATE INDEX ON loose (id NULLS FIRST);
 CREATE INDEX ON loose (n, id DESC);
 
 CREATE TABLE bare AS SELECT id, n, item FROM plain WHERE n % 3 = 0;
+
+-- IDs around an hour in which a clock that is set back passes midnight twice, see generate
+CREATE TABLE nightly AS SELECT snowflake_encode(timestamptz '2026-03-14 12:00+00' + n * interval '10 minutes', n % 3, n % 4) AS id, n, 'item ' || n % 7 AS item FROM generate_series(0, 119) n;
+ALTER TABLE nightly ADD PRIMARY KEY (id);
 
 CREATE DOMAIN order_id AS bigint CHECK (VALUE > 0);
 CREATE TABLE domained AS SELECT id::order_id AS id, n, item FROM plain WHERE n % 5 <> 0;
@@ -48,6 +52,20 @@ FROM (SELECT p, timestamptz '2026-03-01 00:00+00' + p * interval '10 days' AS at
 CREATE TABLE parted_rest PARTITION OF parted DEFAULT PARTITION BY LIST (id);
 CREATE TABLE parted_rest_rest PARTITION OF parted_rest DEFAULT;
 INSERT INTO parted SELECT id, n, item FROM plain;
+
+-- ranges of which the second begins within a tick, and the last is divided again
+CREATE TABLE ranged (id bigint, n integer, item text) PARTITION BY RANGE (id);
+SELECT snowflake_boundary('2026-03-11 00:00+00') + 4096 AS second, snowflake_boundary('2026-04-01 00:00+00') AS third, snowflake_boundary('2026-04-15 00:00+00') AS fourth \gset
+CREATE TABLE ranged_1 PARTITION OF ranged FOR VALUES FROM (MINVALUE) TO (:second);
+CREATE TABLE ranged_2 PARTITION OF ranged FOR VALUES FROM (:second) TO (:third);
+CREATE TABLE ranged_3 PARTITION OF ranged FOR VALUES FROM (:third) TO (MAXVALUE) PARTITION BY RANGE (id, n);
+CREATE TABLE ranged_3_1 PARTITION OF ranged_3 FOR VALUES FROM (:third, MINVALUE) TO (:fourth, 0);
+CREATE TABLE ranged_3_2 PARTITION OF ranged_3 FOR VALUES FROM (:fourth, 0) TO (MAXVALUE, MAXVALUE);
+CREATE INDEX ON ranged (id);
+CREATE INDEX ON ranged (item, n, id);
+CREATE INDEX ON ranged_1 (snowflake_timestamp(id, 'twitter'), n);
+CREATE INDEX ON ranged_2 (snowflake_timestamp(id, 'twitter'), n);
+INSERT INTO ranged SELECT id, n, item FROM plain;
 
 CREATE TABLE listed (id bigint, n integer, item text) PARTITION BY LIST (item);
 CREATE TABLE listed_1 PARTITION OF listed FOR VALUES IN ('item 0', 'item 1', 'item 2');
@@ -142,7 +160,7 @@ INSERT INTO days SELECT 100 + n, snowflake_timestamp(id) FROM plain WHERE n % 40
 -- a view with the key and one without it, for each table
 SELECT format('CREATE VIEW v_%1$s AS SELECT id, %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END),
        format('CREATE VIEW k_%1$s AS SELECT %2$s_timestamp(id) AS created_at, n, item FROM %1$s', name, CASE name WHEN 'ids' THEN 'sno' ELSE 'snowflake' END)
-FROM unnest('{plain,loose,bare,domained,timed,partial,checked,parted,listed,hashed,timely,ranked,nested,parent,secret,far,ids}'::text[]) name \gexec
+FROM unnest('{plain,loose,bare,nightly,domained,timed,partial,checked,parted,ranged,listed,hashed,timely,ranked,nested,parent,secret,far,ids}'::text[]) name \gexec
 
 -- views whose keys are texts, for each table
 SELECT format('CREATE VIEW t_%1$s AS SELECT snowflake_to_base32(id)%2$s AS key, snowflake_timestamp(id) AS created_at, n, item FROM %1$s', name, suffix)
