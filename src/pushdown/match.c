@@ -419,38 +419,6 @@ sf_are_few(SfPass *pass, const List *instants)
 	return true;
 }
 
-/* Whether a constant is an ID, as in a call, and its time is a constant instant. */
-static bool
-is_at_instant(const SfCall *call, Const *id, Const *constant)
-{
-	TimestampTz instant = DatumGetTimestampTz(constant->constvalue);
-	int64		number;
-
-	if (call->is_sno)
-		return sf_sno_instant(DatumGetSno(id->constvalue)) == instant;
-	number = DatumGetInt64(id->constvalue);
-	return sf_layout_holds(&call->layout, number) &&
-		sf_layout_instant(&call->layout, number) == instant;
-}
-
-bool
-sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy)
-{
-	Node	   *instant;
-	Node	   *id;
-
-	if (list_length(row->largs) != 2 || !sf_match_call(pass, linitial(row->largs), call) ||
-		call->bucket.function != NULL || !equal(lsecond(row->largs), call->id))
-		return false;
-	instant = linitial(row->rargs);
-	id = lsecond(row->rargs);
-	*strategy = get_op_opfamily_strategy(lsecond_oid(row->opnos), family_of(call->id_type));
-	return *strategy != 0 && sf_is_constant(instant) && exprType(instant) == TIMESTAMPTZOID &&
-		sf_is_constant(id) && exprType(id) == call->id_type &&
-		strategy_of(call, linitial_oid(row->opnos), linitial_oid(row->inputcollids)) != 0 &&
-		is_at_instant(call, (Const *) id, (Const *) instant);
-}
-
 Expr *
 sf_compare_id(const SfCall *call, StrategyNumber strategy, Expr *bound)
 {

@@ -86,13 +86,6 @@ extern List *sf_instants_of(Node *array);
 /* Whether a list of instants becomes one range for each; otherwise, one range for all. */
 extern bool sf_are_few(SfPass *pass, const List *instants);
 
-/*
- * Whether (time of an ID, ID) is compared with two constants of which the second is an ID whose
- * time is the first.  So a page begins where the previous one ended.  If so, the comparison is
- * that of the ID with the second constant, and *strategy becomes that of the second columns.
- */
-extern bool sf_match_row(SfPass *pass, RowCompareExpr *row, SfCall *call, int *strategy);
-
 /* The comparison of the ID of a call with a bound, by the operator of a strategy. */
 extern Expr *sf_compare_id(const SfCall *call, StrategyNumber strategy, Expr *bound);
 

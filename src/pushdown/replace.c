@@ -14,8 +14,7 @@
  *		snowflake_timestamp(id) =  t		id >= b(t) AND id < b(t')
  *		snowflake_timestamp(id) IN (t, u)	one range or the other
  *		snowflake_timestamp(id) IS NULL		id IS NULL, and so IS NOT NULL
- *		(snowflake_timestamp(id), id) < (t, i)	id < i, if t is the time of i
- *		(snowflake_timestamp(id), ...) < (t, ...)	id < b(t') beside it, in all other cases
+ *		(snowflake_timestamp(id), ...) < (t, ...)	id < b(t') beside it
  *
  * Comparisons of sno_timestamp(id) are replaced in the same way, with sno_boundary(t).  If
  * t is a constant, the bound is a constant.  Otherwise the bound is a call of the immutable
@@ -244,12 +243,9 @@ replace_null_test(SfPass *pass, NullTest *test)
 	return (Expr *) result;
 }
 
-/*
- * The bound of the time that a comparison of rows implies, (time, ...) < (instant, ...) and
- * similar, beside this comparison.
- */
+/* The bound of the time that (time, ...) < (instant, ...) implies, beside the comparison. */
 static Expr *
-bound_of_row(SfPass *pass, RowCompareExpr *row)
+replace_row(SfPass *pass, RowCompareExpr *row)
 {
 	OpExpr	   *first = (OpExpr *) make_opclause(linitial_oid(row->opnos), BOOLOID, false,
 												 linitial(row->largs), linitial(row->rargs),
@@ -263,18 +259,6 @@ bound_of_row(SfPass *pass, RowCompareExpr *row)
 	comparison.strategy = comparison.strategy < BTEqualStrategyNumber ?
 		BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
 	return with_condition(pass, bounds_of(pass, &comparison), false, (Node *) row);
-}
-
-/* The replacement of (time, ID) < (instant, ID) and similar: only the IDs are compared. */
-static Expr *
-replace_row(SfPass *pass, RowCompareExpr *row)
-{
-	SfCall		call;
-	int			strategy;
-
-	if (!sf_match_row(pass, row, &call, &strategy))
-		return bound_of_row(pass, row);
-	return sf_compare_id(&call, strategy, copyObject(lsecond(row->rargs)));
 }
 
 /*
