@@ -92,7 +92,7 @@ set_estimates(PlannerInfo *root, const RangeTblEntry *entry, AttrNumber attribut
 
 static bool
 look_up_statistics(PlannerInfo *root, RangeTblEntry *entry, AttrNumber attribute,
-				   VariableStatData * statistics)
+				   VariableStatData *statistics)
 {
 	if (root->glob->invalItems != NIL && sf_settings_enable_timestamp_pushdown)
 		set_estimates(root, entry, attribute);

@@ -229,7 +229,7 @@ typedef struct SfBoundSearch
 	SfPass	   *pass;
 	const SfCall *bounded;
 	const SfCall *other;
-}			SfBoundSearch;
+} SfBoundSearch;
 
 /* Whether an expression is an ID or its time, as in a call. */
 static bool
@@ -247,7 +247,7 @@ is_of_column(Node *expression, const SfCall *call)
  * the other table.
  */
 static bool
-is_bound(SfBoundSearch * search, Node *expression, Node *computed)
+is_bound(SfBoundSearch *search, Node *expression, Node *computed)
 {
 	SfCall		call;
 

@@ -76,7 +76,7 @@ typedef struct Ordered
 	AttrNumber	column;
 	Oid			column_family;	/* by which the column is sorted */
 	bool		is_time;		/* and not the column itself */
-}			Ordered;
+} Ordered;
 
 /* The partition key of a parent that describes its partitions as ranges of times. */
 typedef struct LentKey
@@ -84,7 +84,7 @@ typedef struct LentKey
 	PartitionSchemeData scheme; /* in place of own_scheme */
 	PartitionScheme own_scheme;
 	List	  **own_expressions;
-}			LentKey;
+} LentKey;
 
 static set_rel_pathlist_hook_type prev_paths = NULL;
 static create_upper_paths_hook_type prev_upper_paths = NULL;
@@ -100,7 +100,7 @@ family_of(Oid type)
  * own operators in the collation of its class.
  */
 static bool
-has_order_of_column(RelOptInfo *rel, Ordered * ordered)
+has_order_of_column(RelOptInfo *rel, Ordered *ordered)
 {
 	SfCall		call;
 	Var		   *column = sf_column((Node *) ordered->expression);
@@ -122,8 +122,8 @@ has_order_of_column(RelOptInfo *rel, Ordered * ordered)
 
 /* A member of a class as one of a relation that is the member's, or is a child of it. */
 static Ordered *
-ordered_of_member(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass * class,
-				  EquivalenceMember * member)
+ordered_of_member(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *class,
+				  EquivalenceMember *member)
 {
 	Ordered    *ordered = palloc0(sizeof(Ordered));
 
@@ -173,7 +173,7 @@ ordered_members(PlannerInfo *root, RelOptInfo *rel)
 
 /* The member of a class that has the order of a column, as a sort key; NULL if there is none. */
 static Ordered *
-ordered_of_key(List *members, AttrNumber column, const PathKey * key)
+ordered_of_key(List *members, AttrNumber column, const PathKey *key)
 {
 	ListCell   *cell;
 
@@ -190,7 +190,7 @@ ordered_of_key(List *members, AttrNumber column, const PathKey * key)
 
 /* The order of an index if its key at a place were an expression that has the order of this key. */
 static List *
-order_with(PlannerInfo *root, const IndexOptInfo *index, int place, const Ordered * ordered,
+order_with(PlannerInfo *root, const IndexOptInfo *index, int place, const Ordered *ordered,
 		   ScanDirection direction)
 {
 	IndexOptInfo other = *index;
@@ -242,21 +242,16 @@ continued(PlannerInfo *root, List *members, AttrNumber column, List *keys)
 }
 
 /*
- * The order of an index whose key at a place has the order of an expression, as far as the query
- * can use it; NIL if it has no use for the expression, or if the expression is the key, for any
- * that follows.
+ * An order whose last key is that of an expression, continued, as far as the query can use it; NIL
+ * if it has no use for the expression, or if this is the ID itself, for any key that follows.
  */
 static List *
-useful_order(PlannerInfo *root, const IndexOptInfo *index, int place, List *members,
-			 const Ordered * ordered, ScanDirection direction)
+useful_order(PlannerInfo *root, RelOptInfo *rel, List *members, const Ordered *ordered,
+			 List *keys)
 {
-	List	   *keys = order_with(root, index, place, ordered, direction);
 	int			least = list_length(keys) + (ordered->is_time ? 0 : 1);
 
-	if (keys == NIL)
-		return NIL;
-	keys = truncate_useless_pathkeys(root, index->rel,
-									 continued(root, members, ordered->column, keys));
+	keys = truncate_useless_pathkeys(root, rel, continued(root, members, ordered->column, keys));
 	return list_length(keys) >= least ? keys : NIL;
 }
 
@@ -284,7 +279,7 @@ make_paths(PlannerInfo *root, RelOptInfo *rel, const IndexOptInfo *index)
 
 /* Whether the rows of a path have the order of its index. */
 static bool
-is_in_order(const IndexPath * path)
+is_in_order(const IndexPath *path)
 {
 	ListCell   *cell;
 
@@ -343,7 +338,7 @@ offer(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, List *keys, ScanD
 
 /* The place of the key of a B-tree that has the order of an expression; -1 if there is none. */
 static int
-place_of(const IndexOptInfo *index, const Ordered * ordered)
+place_of(const IndexOptInfo *index, const Ordered *ordered)
 {
 	if (index->relam != BTREE_AM_OID || (index->indpred && !index->predOK))
 		return -1;
@@ -369,8 +364,11 @@ offer_orders_of_index(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index, L
 
 		for (size_t i = 0; place >= 0 && i < lengthof(directions); i++)
 		{
-			List	   *keys = useful_order(root, index, place, members, ordered, directions[i]);
+			List	   *keys = order_with(root, index, place, ordered, directions[i]);
 
+			if (keys == NIL)
+				break;			/* nor in the other direction */
+			keys = useful_order(root, rel, members, ordered, keys);
 			if (keys)
 				offer(root, rel, index, keys, directions[i]);
 		}
@@ -447,7 +445,7 @@ lend_key(PlannerInfo *root, RelOptInfo *parent)
 	parent->partexprs = palloc(count * sizeof(List *));
 	for (int i = 0; i < (int) count; i++)
 	{
-		const		Ordered *time = i < added ? list_nth(times, i) : NULL;
+		const Ordered *time = i < added ? list_nth(times, i) : NULL;
 
 		lent->scheme.partopfamily[i] = time ? time->family : own->partopfamily[i - added];
 		lent->scheme.partopcintype[i] = time ? time->type : own->partopcintype[i - added];
