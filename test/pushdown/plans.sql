@@ -128,12 +128,12 @@ BEGIN
 	END IF;
 END $$;
 
-/* A plan is worse as well if it reads ten times the pages of that of the same rows with a column created_at. */
+/* A plan is worse as well if it reads more than four times the pages of that of the same rows with a column created_at. */
 CREATE PROCEDURE compare_with_dated(number integer, query text, dated_query text) LANGUAGE plpgsql AS $$
 DECLARE
 	dated effort := effort(dated_query, true);
 	pushed effort := effort(query, true);
-	worse boolean := pushed.pages > 10 * dated.pages;
+	worse boolean := pushed.pages > 4 * dated.pages;
 BEGIN
 	INSERT INTO plans VALUES (number, query, worse, false, pushed.pages + 8 < (effort(query, false)).pages);
 	IF worse THEN

@@ -61,10 +61,11 @@ CREATE TABLE ranged_2 PARTITION OF ranged FOR VALUES FROM (:second) TO (:third);
 CREATE TABLE ranged_3 PARTITION OF ranged FOR VALUES FROM (:third) TO (MAXVALUE) PARTITION BY RANGE (id, n);
 CREATE TABLE ranged_3_1 PARTITION OF ranged_3 FOR VALUES FROM (:third, MINVALUE) TO (:fourth, 0);
 CREATE TABLE ranged_3_2 PARTITION OF ranged_3 FOR VALUES FROM (:fourth, 0) TO (MAXVALUE, MAXVALUE);
-CREATE INDEX ON ranged (id);
-CREATE INDEX ON ranged (item, n, id);
-CREATE INDEX ON ranged_1 (snowflake_timestamp(id, 'twitter'), n);
-CREATE INDEX ON ranged_2 (snowflake_timestamp(id, 'twitter'), n);
+CREATE INDEX ON ranged (id, item);
+CREATE INDEX ON ranged (item, (n % 10), id);
+CREATE INDEX ON ranged_1 (snowflake_timestamp(id, 'twitter'), n DESC);
+CREATE INDEX ON ranged_2 (snowflake_timestamp(id, 'twitter'), n DESC);
+CREATE INDEX ON ranged_3 (snowflake_timestamp(id, 'twitter'), n DESC);
 INSERT INTO ranged SELECT id, n, item FROM plain;
 
 CREATE TABLE listed (id bigint, n integer, item text) PARTITION BY LIST (item);
