@@ -116,6 +116,7 @@ release_lwlocks(void)
 		}
 	current->lwlocks = 0;
 	current->variable = NULL;
+	current->wakes_others = false;
 }
 
 void
@@ -146,7 +147,7 @@ ConditionVariablePrepareToSleep(ConditionVariable * variable)
 		full_barrier();
 	current->variable = variable;
 	current->queued = ++places;
-	current->signaled = false;
+	current->signaled = current->wakes_others = false;
 }
 
 /* The number of the lock to which a condition variable belongs; -1 if it is that of waiters. */
@@ -183,7 +184,7 @@ ConditionVariableTimedSleep(ConditionVariable * variable, long ms, uint32 event)
 		CHECK_FOR_INTERRUPTS();
 	}
 	if (n < 0)
-		current->overslept = !current->signaled;
+		oracle_slept(current->signaled);
 	return !current->signaled;
 }
 
@@ -222,8 +223,10 @@ ConditionVariableSignal(ConditionVariable * variable)
 			(first == NULL || processes[i].queued < first->queued))
 			first = &processes[i];
 	trace("ConditionVariableSignal      %d", first ? first->number : -1);
-	if (first != NULL)
-		signal_process(first);
+	if (first == NULL)
+		return;
+	signal_process(first);
+	first->wakes_others = number_of_variable(variable) < 0;
 }
 
 /* condition_variable.c: wakes all processes of the queue. */

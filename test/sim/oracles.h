@@ -61,6 +61,7 @@ extern void oracle_sno(const SfSno *id);
 extern void oracle_reader_begins(void);
 extern void oracle_horizon(int64 horizon, const HeldSnapshot *snapshot, bool is_new);
 extern int64 oracle_position(void);
+extern void oracle_slept(bool signaled);
 extern void oracle_waited(int64 next_id, int64 horizon);
 extern void oracle_promise_begins(void);
 extern void oracle_promises_end(void);

@@ -254,8 +254,9 @@ wait_for_rows(void)
 	PreventCommandDuringRecovery("snowflake_wait()");
 	oracle_reader_begins();
 	generator = sf_await_open(sf_shared_required());
-	current->overslept = false;
+	oracle_slept(true);
 	horizon = sf_horizon_await(generator, MyDatabaseId, next_id, below(2500000));
+	current->wakes_others = false;
 	take_snapshot(&snapshot);
 	trace("waited                       for %lld", (long long) next_id);
 	oracle_horizon(horizon, &snapshot, true);

@@ -100,21 +100,32 @@ static bool
 may_oversleep(void)
 {
 	for (int i = 0; i < SESSIONS; i++)
-		if (processes[i].releasing)
+		if (processes[i].releasing || processes[i].wakes_others)
 			return true;
 	return config.floor || config.move_back || config.leased || config.relayout || config.upgrade ||
-		config.reload || config.promise || config.guard || finished_at >= call.began || call.run != run ||
-		released_at > now - 20000;
+		config.reload || config.promise || config.guard || finished_at >= call.began || call.run != run;
 }
 
-/* A wait for the horizon has ended. */
+/* The transactions that had ended when the last sleep ended without a signal; 0 if it had one. */
+static OF_PROCESS int64 overslept = 0;
+static OF_PROCESS int64 slept_until = 0;
+
+/* A sleep of a waiter for the horizon has ended. */
+void
+oracle_slept(bool signaled)
+{
+	overslept = signaled || may_oversleep() ? 0 : ends;
+	slept_until = now;
+}
+
+/* A wait for the horizon has ended.  What held the horizon may have ended after the sleep. */
 void
 oracle_waited(int64 next_id, int64 horizon)
 {
-	if (!current->overslept || may_oversleep())
+	if (may_oversleep() || released_at >= slept_until)
 		return;
 	for (Transaction *t = NULL; (t = next_transaction(t)) != NULL;)
-		for (int i = 0; t->state == VISIBLE && t->prepare == 0 && i < t->rows; i++)
+		for (int i = 0; t->state == VISIBLE && t->ended <= overslept && t->prepare == 0 && i < t->rows; i++)
 			if (t->database == (int) MyDatabaseId && t->ids[i] >= next_id && t->ids[i] < horizon)
 				fail("P8: a session that waits for row %lld was not woken", (long long) t->ids[i]);
 }

@@ -160,7 +160,8 @@ typedef struct Process
 	ConditionVariable *variable;
 	int64		queued;			/* its place in the queue of the variable */
 	bool		signaled;
-	bool		overslept;		/* as a waiter that was not woken */
+	bool		wakes_others;	/* a waiter that was woken, until it has woken
+								 * the next ones */
 	int64		woken;			/* when it was signaled */
 
 	int			lwlocks;		/* that it holds; it serves no interrupts then */
