@@ -134,6 +134,7 @@ floor_above_promise(SfGenerator *generator, SfInstant instant)
 SfOpening
 sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *layout_recorded)
 {
+	uint64		first = sf_position_first(&generator->layout);
 	uint64		position;
 	SfOpening	status = SF_OPENING_DONE;
 
@@ -149,7 +150,8 @@ sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised, bool *l
 	if (*layout_recorded)
 		sf_durable_layout_write(&generator->layout);
 	instant = floor_above_promise(generator, instant);
-	position = Max(sf_position_at(&generator->layout, instant), sf_position_first(&generator->layout));
+	position = sf_position_at(&generator->layout, instant);
+	position = Max(position, first);
 	*raised = raise_lines(generator, instant, position);
 	if (*raised)
 	{
