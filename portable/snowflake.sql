@@ -1,17 +1,22 @@
 -- Snowflake IDs in SQL alone: for servers on which the extension cannot be installed, and for
 -- databases that only read its IDs.  Names and IDs are those of the extension.
 --
---     psql -v machine_id=7 -f portable/snowflake.sql DATABASE
+-- This file is one statement, for any client: it creates the function snowflake_setup().  Any role
+-- that can create objects in the schema can run it, on PostgreSQL 15 and later.  Then
 --
--- machine_id   the machine ID; no other database or server may issue IDs with it.  If it is not
---              set, only the functions that read IDs are created
--- layout       a preset or a definition, as the extension's setting snowflake.layout; twitter
---              unless set
--- schema       an existing schema for the functions; public unless set
--- floor        a time: the IDs begin there, or at the clock if that is later
+--     SELECT snowflake_setup(machine_id => 7)
 --
--- Any role that can create objects in the schema can run this, on PostgreSQL 15 and later.  Run it
--- again to change the machine ID.
+-- creates the other functions, in one transaction.  Its arguments:
+--
+-- machine_id   the machine ID.  No other database or server may issue IDs with it.  Without it,
+--              only the functions that read IDs are created, and others stay as they are
+-- layout       a preset or a definition, as the extension has in its setting snowflake.layout.  The
+--              present layout of the database is kept unless this is set, which is twitter at first
+-- floor        a time.  The IDs begin there, or at the clock if that is later
+-- schema       an existing schema for the functions.  The first one of search_path unless set
+--
+-- Run snowflake_setup() again to change the machine ID, and after this file to replace the
+-- functions by those of a newer version.
 --
 -- How IDs are issued
 --
@@ -41,7 +46,7 @@
 -- Before its first ID, a transaction takes a shared advisory lock, whose key is a lower bound of
 -- its positions.  snowflake_horizon() first reads the next position, and then looks at the locks.
 -- If it finds the lock of a transaction, the horizon is not above its key.  If it does not, either
--- the transaction takes its first position after that, and so at or above the one that was read; or
+-- the transaction takes its first position after that, and so at or above the one that was read, or
 -- the lock was released, which PostgreSQL does after the end of a transaction is visible to others.
 -- A prepared transaction keeps its lock.  A savepoint that is rolled back undoes the lock, and the
 -- local setting that says that the lock is held.
@@ -52,190 +57,255 @@
 --
 -- After a crash or a failover, each sequence is at or above the values that committed transactions
 -- have taken, since their records in WAL are before that of the commit.
-\set ON_ERROR_STOP on
-\set QUIET on
-\if :{?layout}
-\else
-	\set layout twitter
-\endif
-\if :{?schema}
-\else
-	\set schema public
-\endif
--- in a transaction that has begun before, now() is earlier
-SELECT now() = statement_timestamp() AS is_alone \gset
-\if :is_alone
-	BEGIN;
-\endif
-SET LOCAL client_min_messages = warning;
-SET LOCAL datestyle = ISO;
-SELECT set_config('search_path', quote_ident(:'schema'), true) AS path,
-	EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') AS has_extension \gset
--- Objects of this script.  Default privileges (ALTER DEFAULT PRIVILEGES) are revoked from those
--- that this run creates; the others keep the privileges that were granted on them.
-SELECT $sql$(SELECT 'ROUTINE', oid::regprocedure::text, proname, proowner,
-		coalesce(proacl, acldefault('f', proowner))
-	FROM pg_proc WHERE pronamespace = quote_ident(current_schema())::regnamespace
-	UNION ALL SELECT 'TABLE', oid::regclass::text, relname, relowner, relacl
-	FROM pg_class WHERE relnamespace = quote_ident(current_schema())::regnamespace
-		AND relkind IN ('r', 'S'))
-	AS o (kind, object, name, owner, acl)$sql$ AS objects \gset
-SELECT coalesce(array_agg(object), '{}') AS existing
-FROM :objects WHERE starts_with(name, 'snowflake_') \gset
-\if :has_extension
-	DO $$ BEGIN RAISE duplicate_object USING
-		MESSAGE = 'the extension snowflake is installed in this database',
-		HINT = 'Use the functions of the extension.'; END $$;
-\endif
-
--- The layout
-SELECT coalesce((SELECT definition FROM (VALUES
-		('twitter', 'epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12'),
-		('discord', 'epoch=1420070400000ms tick=1ms timestamp=41 machine=10 sequence=12'),
-		('instagram', 'epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10'),
-		('sonyflake', 'epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16'),
-		('mastodon', 'epoch=1970-01-01 tick=1ms timestamp=47 sequence=16'),
-		('pgedge', 'epoch=2023-01-01 tick=1ms timestamp=41 machine=10 sequence=12'),
-		('javascript', 'epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7'))
-	AS preset (name, definition) WHERE name = :'layout'), :'layout') AS definition \gset
--- its words; times in microseconds, epoch since 1970
-SELECT count(*) = count(DISTINCT key) AND bool_and(key IN ('epoch', 'tick')
-		OR key IN ('timestamp', 'machine', 'sequence') AND bits IS NOT NULL)
-		AND coalesce((array_agg(key ORDER BY n) FILTER (WHERE bits >= 0))[1] = 'timestamp', false)
-		AS is_list,
-	coalesce(max(micros) FILTER (WHERE key = 'epoch'), 'NaN') AS epoch,
-	coalesce(max(micros) FILTER (WHERE key = 'tick'), 0) AS tick,
-	coalesce(max(bits) FILTER (WHERE key = 'timestamp'), 0) AS timestamp_bits,
-	coalesce(max(bits) FILTER (WHERE key = 'machine'), 0) AS machine_bits,
-	coalesce(max(bits) FILTER (WHERE key = 'sequence'), 0) AS sequence_bits,
-	coalesce(max(n) FILTER (WHERE key = 'sequence') < max(n) FILTER (WHERE key = 'machine'), false)
-		AS sequence_first
-FROM regexp_split_to_table(btrim(:'definition', E' \t\n\v\f\r'), '[ \t\n\v\f\r]+')
-		WITH ORDINALITY AS word (word, n),
-	substring(word, '^([a-z]+)=.') AS key, substring(word, '=(.*)') AS value,
-	CAST(CASE WHEN key NOT IN ('epoch', 'tick')
-		THEN substring(value, '^0*(\d{1,2})$') END AS integer) AS bits,
-	CAST(CASE WHEN key IN ('epoch', 'tick') THEN substring(value, '^(\d+(?:\.\d+)?)[mnu]?s$') END
-		AS numeric) AS number,
-	CAST(CASE WHEN key = 'epoch'
-		THEN substring(value, '^(\d{4}-\d\d-\d\d(?:T[01]\d:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z'
-			'|T2[0-3]:[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)?)$') END AS timestamp) AS instant,
-	coalesce(extract(epoch FROM instant) * 1000000, number * CASE substring(value, '[mnu]?s$')
-		WHEN 'ns' THEN 0.001 WHEN 'us' THEN 1 WHEN 'ms' THEN 1000 ELSE 1000000 END) AS micros \gset
--- the last tick begins before the end of timestamptz
-SELECT coalesce(:'is_list' AND :'epoch'::numeric <> 'NaN' AND :'epoch' = trunc(:'epoch'::numeric)
-		AND :'epoch'::numeric <= 9223372036854775 AND :tick BETWEEN 1 AND 1000000
-		AND :tick = trunc(:tick) AND :timestamp_bits BETWEEN 1 AND 63
-		AND :timestamp_bits + :machine_bits + :sequence_bits <= 63
-		AND greatest(:machine_bits, :sequence_bits) <= 31
-		AND trunc(2::numeric ^ :timestamp_bits) - 1
-			<= div(9223371331199999999 - (:'epoch'::numeric - 946684800000000), nullif(:tick, 0)),
-		false)
-	AS is_layout \gset
-\if :is_layout
-\else
-	DO $$ BEGIN RAISE invalid_parameter_value USING MESSAGE = 'invalid Snowflake layout',
-		HINT = 'Set the variable "layout" to a preset, such as twitter, or to a definition, such as'
-			' "epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=12".'; END $$;
-\endif
-SELECT trunc(:epoch) AS epoch, trunc(:tick) AS tick,
-	CASE WHEN :'sequence_first' THEN 0 ELSE :sequence_bits END AS machine_shift,
-	CASE WHEN :'sequence_first' THEN :machine_bits ELSE 0 END AS sequence_shift,
-	:machine_bits + :sequence_bits AS timestamp_shift,
-	trunc(2::numeric ^ (:timestamp_bits + :machine_bits + :sequence_bits)) - 1 AS last_id,
-	trunc(2::numeric ^ :timestamp_bits) - 1 AS last_tick,
-	trunc(2::numeric ^ :machine_bits) - 1 AS last_machine_id,
-	trunc(2::numeric ^ :sequence_bits) - 1 AS last_sequence \gset
-SELECT timestamp '1970-01-01' + div(:epoch, 86400000000)::float8 * interval '1 day'
-		+ mod(:epoch, 86400000000)::float8 * interval '1 microsecond' AS first_instant,
-	least(:last_id::numeric + 1, 9223372036854775807) AS last_bound \gset
-
--- Reading.  The functions are not strict, so that the planner can inline them.
-
-CREATE OR REPLACE FUNCTION snowflake_checked(value numeric, last numeric, name text) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 1 AS $$
+--
+-- How this file is written
+--
+-- Tools replace parts of a file, or cut it where a statement seems to end.  So it has no question
+-- mark, no colon before a letter except in casts, no dollar sign before a brace, and one pair of
+-- dollar quotes without a name, which is around all others.  Its comments have neither semicolons
+-- nor apostrophes.
+--
+-- Calls of the functions below cast their arguments to the types of the parameters, so that no
+-- other function matches them better.
+CREATE OR REPLACE FUNCTION snowflake_setup(machine_id bigint DEFAULT NULL,
+	layout text DEFAULT NULL, floor timestamptz DEFAULT NULL, schema name DEFAULT current_schema())
+RETURNS text LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET datestyle = ISO SET standard_conforming_strings = on
+AS $$
+DECLARE
+	namespace regnamespace;
+	presets CONSTANT jsonb := '{
+		"twitter": "epoch=1288834974657ms tick=1ms timestamp=41 machine=10 sequence=12",
+		"discord": "epoch=1420070400000ms tick=1ms timestamp=41 machine=10 sequence=12",
+		"instagram": "epoch=1314220021721ms tick=1ms timestamp=40 machine=13 sequence=10",
+		"sonyflake": "epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16",
+		"mastodon": "epoch=1970-01-01 tick=1ms timestamp=47 sequence=16",
+		"pgedge": "epoch=2023-01-01 tick=1ms timestamp=41 machine=10 sequence=12",
+		"javascript": "epoch=2020-01-01 tick=1ms timestamp=41 machine=5 sequence=7"
+	}';
+	recorded text;	-- the layout of the database
+	issues boolean;	-- whether the database issues IDs
+	objects text;	-- a query
+	existing text[];	-- the objects that existed at the beginning
+	parts record;	-- of the layout
+	constants jsonb;
+	item record;
+	token record;
+	command text;
 BEGIN
-	IF value BETWEEN 0 AND last THEN
+	IF schema IS NULL THEN
+		RAISE invalid_schema_name USING
+			MESSAGE = 'no schema has been selected to create in',
+			HINT = 'Set the argument "schema".';
+	ELSIF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') THEN
+		RAISE duplicate_object USING
+			MESSAGE = 'the extension snowflake is installed in this database',
+			HINT = 'Use the functions of the extension.';
+	END IF;
+	namespace := quote_ident(schema)::regnamespace;
+
+	-- one setup at a time
+	PERFORM pg_advisory_xact_lock(1936617061);
+
+	-- two generators with one machine ID would repeat IDs
+	SELECT relnamespace::regnamespace INTO item FROM pg_class
+	WHERE relname = 'snowflake_count' AND relkind = 'S' AND relpersistence <> 't'
+		AND relnamespace <> namespace;
+	IF FOUND AND machine_id IS NOT NULL THEN
+		RAISE duplicate_object USING
+			MESSAGE = format('this database issues Snowflake IDs in schema %s', item.relnamespace),
+			HINT = 'Set the argument "schema" to this schema.';
+	END IF;
+
+	issues := to_regclass(format('%I.snowflake_count', schema)) IS NOT NULL;
+	objects := format($query$(SELECT 'ROUTINE', oid::regprocedure::text, proname, proowner,
+				coalesce(proacl, acldefault('f', proowner))
+			FROM pg_proc WHERE pronamespace = %1$s OR proname = 'snowflake_setup'
+			UNION ALL SELECT 'TYPE', oid::regtype::text, typname, typowner,
+				coalesce(typacl, acldefault('T', typowner))
+			FROM pg_type WHERE typnamespace = %1$s AND typname = 'snowflake_layout'
+			UNION ALL SELECT 'TABLE', oid::regclass::text, relname, relowner, relacl
+			FROM pg_class WHERE relnamespace = %1$s AND relkind IN ('r', 'v', 'm', 'f', 'p', 'S'))
+		AS o (kind, object, name, owner, acl) WHERE starts_with(name, 'snowflake_')$query$,
+		namespace::oid);
+	EXECUTE format('SELECT array_agg(kind || object) FROM %s AND (name <> $1
+			OR to_regproc($2) IS NOT NULL)', objects)
+	INTO existing USING 'snowflake_setup', format('%I.snowflake_server_layout', schema);
+
+	-- The objects.  Functions with a layout as an argument are those that have no such argument as
+	-- well, with the parts of the layout of the database as constants.  None of these is strict, so
+	-- that the planner can inline them.
+	FOR item IN SELECT object.*, split_part(signature, '(', 1) AS name, has_argument
+		FROM (VALUES
+('TYPE', 'snowflake_layout', $create$AS (epoch bigint, tick bigint, first_instant timestamp,
+	sequence_bits integer, timestamp_shift integer, machine_shift integer, sequence_shift integer,
+	last_id bigint, last_bound bigint, last_tick bigint, last_machine_id bigint,
+	last_sequence bigint)$create$,
+'the parts of a layout of Snowflake IDs; epoch and tick in microseconds'),
+
+('FUNCTION', 'snowflake_checked(value numeric, last numeric, name text)', $create$RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 1 AS $body$
+-- qualified names are faster than a search_path of its own
+BEGIN
+	IF value OPERATOR(pg_catalog.>=) 0 AND value OPERATOR(pg_catalog.<=) last THEN
 		RETURN value;
 	END IF;
 	RAISE EXCEPTION USING
-		ERRCODE = CASE name WHEN 'tick' THEN 'datetime_field_overflow'
+		ERRCODE = CASE WHEN name OPERATOR(pg_catalog.=) 'tick' THEN 'datetime_field_overflow'
 			ELSE 'invalid_parameter_value' END,
-		MESSAGE = format('%s %s is out of range for the Snowflake layout', name, value),
-		DETAIL = format('The range is from 0 to %s.', last);
-END $$;
-COMMENT ON FUNCTION snowflake_checked(numeric, numeric, text) IS
-'for the other functions: returns a value from 0 to the last one; raises datetime_field_overflow for other ticks, and invalid_parameter_value for other values';
+		MESSAGE = pg_catalog.format('%s %s is out of range for the Snowflake layout', name, value),
+		DETAIL = pg_catalog.format('The range is from 0 to %s.', last);
+END $body$ $create$,
+'for the other functions: returns a value from 0 to the last one; raises datetime_field_overflow for other ticks, and invalid_parameter_value for other values'),
 
-CREATE OR REPLACE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
+-- The words of a definition are read, and then the rules over several words are checked.  The last
+-- tick begins before the end of timestamptz.
+('FUNCTION', 'snowflake_parse(layout text)', $create$RETURNS schema.snowflake_layout
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+	read record;
+	parts schema.snowflake_layout;
+BEGIN
+	SELECT count(*) = count(DISTINCT key) AND bool_and(key IN ('epoch', 'tick')
+			OR key IN ('timestamp', 'machine', 'sequence') AND bits IS NOT NULL)
+			AND coalesce((array_agg(key ORDER BY n) FILTER (WHERE bits >= 0))[1] = 'timestamp',
+			false) AS is_list,
+		max(micros) FILTER (WHERE key = 'epoch') AS epoch,
+		max(micros) FILTER (WHERE key = 'tick') AS tick,
+		coalesce(max(bits) FILTER (WHERE key = 'timestamp'), 0) AS timestamp_bits,
+		coalesce(max(bits) FILTER (WHERE key = 'machine'), 0) AS machine_bits,
+		coalesce(max(bits) FILTER (WHERE key = 'sequence'), 0) AS sequence_bits,
+		coalesce(max(n) FILTER (WHERE key = 'sequence')
+			< max(n) FILTER (WHERE key = 'machine'), false) AS sequence_first
+	INTO read
+	FROM regexp_split_to_table(btrim(layout, E' \t\n\v\f\r'),
+			'[ \t\n\v\f\r]+') WITH ORDINALITY AS word (word, n),
+		substring(word, '^([a-z]+)=.') AS key, substring(word, '=(.*)') AS value,
+		CAST(CASE WHEN key NOT IN ('epoch', 'tick')
+			THEN substring(value, '^0*([0-9]{1,2})$') END AS integer) AS bits,
+		CAST(CASE WHEN key IN ('epoch', 'tick')
+			THEN substring(value, '^([0-9]+(|[.][0-9]+))[mnu]{0,1}s$') END AS numeric) AS number,
+		CAST(CASE WHEN key = 'epoch' AND value ~ ('^[0-9]{4}-[0-9][0-9]-[0-9][0-9](|T([01][0-9]|'
+				'2[0-3])[:][0-5][0-9][:][0-5][0-9](|[.][0-9]{1,6})Z)$') THEN value END
+			AS timestamp) AS instant,
+		CAST(number * CASE WHEN value LIKE '%ns' THEN 0.001 WHEN value LIKE '%us' THEN 1
+			WHEN value LIKE '%ms' THEN 1000 ELSE 1000000 END AS numeric) AS duration,
+		coalesce(extract(epoch FROM instant) * 1000000,
+			CASE WHEN duration <= 9223372036854775 THEN duration END) AS micros;
+	IF coalesce(read.is_list AND read.epoch = trunc(read.epoch)
+		AND read.tick BETWEEN 1 AND 1000000 AND read.tick = trunc(read.tick)
+		AND read.timestamp_bits BETWEEN 1 AND 63
+		AND read.timestamp_bits + read.machine_bits + read.sequence_bits <= 63
+		AND greatest(read.machine_bits, read.sequence_bits) <= 31
+		AND trunc(2::numeric ^ read.timestamp_bits) - 1
+			<= div(9223371331199999999 - (read.epoch - 946684800000000), nullif(read.tick, 0)),
+		false)
+	THEN
+		parts.epoch := read.epoch;
+		parts.tick := read.tick;
+		parts.first_instant := timestamp '1970-01-01'
+			+ div(read.epoch, 86400000000)::float8 * interval '1 day'
+			+ mod(read.epoch, 86400000000)::float8 * interval '1 microsecond';
+		parts.sequence_bits := read.sequence_bits;
+		parts.timestamp_shift := read.machine_bits + read.sequence_bits;
+		parts.machine_shift := CASE WHEN read.sequence_first THEN 0 ELSE read.sequence_bits END;
+		parts.sequence_shift := CASE WHEN read.sequence_first THEN read.machine_bits ELSE 0 END;
+		parts.last_id := trunc(2::numeric ^ (read.timestamp_bits + parts.timestamp_shift)) - 1;
+		parts.last_bound := least(parts.last_id::numeric + 1, 9223372036854775807);
+		parts.last_tick := parts.last_id >> parts.timestamp_shift;
+		parts.last_machine_id := (1::bigint << read.machine_bits) - 1;
+		parts.last_sequence := (1::bigint << read.sequence_bits) - 1;
+		RETURN parts;
+	END IF;
+	RAISE invalid_parameter_value USING
+		MESSAGE = format('invalid Snowflake layout "%s"', layout),
+		HINT = 'A layout is a preset, such as twitter, or a definition, such as'
+			' "epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=12".';
+END $body$ $create$,
+'for snowflake_parts(): returns the parts of a definition; raises invalid_parameter_value for other texts'),
+
+('FUNCTION', 'snowflake_server_layout()', $create$RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN id BETWEEN 0 AND :last_id THEN (timestamp :'first_instant'
-		+ ((id >> :timestamp_shift) * :tick / 86400000000) * interval '1 day'
-		+ ((id >> :timestamp_shift) * :tick % 86400000000) * interval '1 microsecond')
+RETURN server.layout$create$,
+'returns the definition of the layout of this database'),
+
+('FUNCTION', 'snowflake_parts(layout text)', $create$RETURNS schema.snowflake_layout
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE layout server.presets ELSE schema.snowflake_parse(layout) END$create$,
+'for the other functions: returns the parts of a preset or a definition; raises invalid_parameter_value for other texts'),
+
+('FUNCTION', 'snowflake_timestamp(id bigint, layout text)', $create$RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN id BETWEEN 0 AND layout.last_id THEN (layout.first_instant
+		+ ((id >> layout.timestamp_shift) * layout.tick / 86400000000) * interval '1 day'
+		+ ((id >> layout.timestamp_shift) * layout.tick % 86400000000) * interval '1 microsecond')
 		AT TIME ZONE 'UTC'
-	ELSE to_timestamp(snowflake_checked(id, :last_id, 'ID')) END;
-COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
-'returns the time of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
+	ELSE to_timestamp(schema.snowflake_checked(id::numeric, layout.last_id::numeric, 'ID'::text))
+	END$create$,
+'returns the time of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
 
-CREATE OR REPLACE FUNCTION snowflake_machine_id(id bigint) RETURNS integer
+('FUNCTION', 'snowflake_machine_id(id bigint, layout text)', $create$RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN id BETWEEN 0 AND :last_id THEN ((id >> :machine_shift) & :last_machine_id)::integer
-	ELSE snowflake_checked(id, :last_id, 'ID')::integer END;
-COMMENT ON FUNCTION snowflake_machine_id(bigint) IS
-'returns the machine ID of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
+RETURN CASE WHEN id BETWEEN 0 AND layout.last_id
+		THEN ((id >> layout.machine_shift) & layout.last_machine_id)::integer
+	ELSE schema.snowflake_checked(id::numeric, layout.last_id::numeric, 'ID'::text)::integer
+	END$create$,
+'returns the machine ID of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
 
-CREATE OR REPLACE FUNCTION snowflake_sequence(id bigint) RETURNS integer
+('FUNCTION', 'snowflake_sequence(id bigint, layout text)', $create$RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN id BETWEEN 0 AND :last_id THEN ((id >> :sequence_shift) & :last_sequence)::integer
-	ELSE snowflake_checked(id, :last_id, 'ID')::integer END;
-COMMENT ON FUNCTION snowflake_sequence(bigint) IS
-'returns the sequence number of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
+RETURN CASE WHEN id BETWEEN 0 AND layout.last_id
+		THEN ((id >> layout.sequence_shift) & layout.last_sequence)::integer
+	ELSE schema.snowflake_checked(id::numeric, layout.last_id::numeric, 'ID'::text)::integer
+	END$create$,
+'returns the sequence number of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
 
-CREATE OR REPLACE FUNCTION snowflake_decode(id bigint,
-	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
+('FUNCTION', 'snowflake_decode(id bigint, layout text,
+	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)', $create$
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 BEGIN ATOMIC
-	SELECT snowflake_timestamp(id), snowflake_machine_id(id), snowflake_sequence(id);
-END;
-COMMENT ON FUNCTION snowflake_decode(bigint) IS
-'returns the parts of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout';
+	SELECT schema.snowflake_timestamp(id, layout), schema.snowflake_machine_id(id, layout),
+		schema.snowflake_sequence(id, layout);
+END$create$,
+'returns the parts of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
 
-CREATE OR REPLACE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer,
-	sequence integer) RETURNS bigint
+('FUNCTION', 'snowflake_encode(created_at timestamptz, machine_id integer,
+	sequence integer, layout text)', $create$RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN num_nulls(created_at, machine_id, sequence) = 0 THEN
-	(snowflake_checked(floor((extract(epoch FROM created_at AT TIME ZONE 'UTC') * 1000000 - :epoch)
-		/ :tick), :last_tick, 'tick') << :timestamp_shift)
-	| (snowflake_checked(machine_id, :last_machine_id, 'machine ID') << :machine_shift)
-	| (snowflake_checked(sequence, :last_sequence, 'sequence') << :sequence_shift) END;
-COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
-'returns the Snowflake ID that has these parts; raises datetime_field_overflow or invalid_parameter_value if one is out of range for the layout';
+	(schema.snowflake_checked(floor((extract(epoch FROM created_at AT TIME ZONE 'UTC') * 1000000
+		- layout.epoch) / layout.tick), layout.last_tick::numeric, 'tick'::text)
+		<< layout.timestamp_shift)
+	| (schema.snowflake_checked(machine_id::numeric, layout.last_machine_id::numeric,
+		'machine ID'::text) << layout.machine_shift)
+	| (schema.snowflake_checked(sequence::numeric, layout.last_sequence::numeric,
+		'sequence'::text) << layout.sequence_shift) END$create$,
+'returns the Snowflake ID that has these parts; raises datetime_field_overflow or invalid_parameter_value if one is out of range for the layout'),
 
-CREATE OR REPLACE FUNCTION snowflake_boundary(instant timestamptz) RETURNS bigint
+('FUNCTION', 'snowflake_boundary(instant timestamptz, layout text)', $create$RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN instant IS NOT NULL THEN
-	least(greatest(ceil((extract(epoch FROM instant AT TIME ZONE 'UTC') * 1000000 - :epoch)
-		/ :tick), 0) * (1::bigint << :timestamp_shift), :last_bound)::bigint END;
-COMMENT ON FUNCTION snowflake_boundary(timestamptz) IS
-'returns the boundary between Snowflake IDs at an instant: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity';
+	least(greatest(ceil((extract(epoch FROM instant AT TIME ZONE 'UTC') * 1000000 - layout.epoch)
+		/ layout.tick), 0) * (1::bigint << layout.timestamp_shift), layout.last_bound)::bigint
+	END$create$,
+'returns the boundary between Snowflake IDs at an instant: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity'),
 
-CREATE OR REPLACE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)
-RETURNS boolean
+('FUNCTION', 'snowflake_between(id bigint, start_at timestamptz,
+	end_at timestamptz)', $create$RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN id >= snowflake_boundary(start_at) AND id < snowflake_boundary(end_at);
-COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-'returns whether the time of a Snowflake ID is at or after start_at and before end_at; the planner turns it into two comparisons of id, for which an index can be used';
+RETURN id >= schema.snowflake_boundary(start_at) AND id < schema.snowflake_boundary(end_at)$create$,
+'returns whether the time of a Snowflake ID is at or after start_at and before end_at; the planner turns it into two comparisons of id, for which an index can be used'),
 
-CREATE OR REPLACE FUNCTION snowflake_to_base32(id bigint) RETURNS text
+('FUNCTION', 'snowflake_to_base32(id bigint)', $create$RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
 		((number >> (5 * digit)) & 31)::integer + 1, 1), '' ORDER BY digit DESC)
-	FROM snowflake_checked(id, 9223372036854775807, 'ID') number, generate_series(0, 12) digit);
-COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
-'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number';
+	FROM schema.snowflake_checked(id::numeric, 9223372036854775807::numeric, 'ID'::text) number,
+		generate_series(0, 12) digit)$create$,
+'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number'),
 
-CREATE OR REPLACE FUNCTION snowflake_from_base32(id text) RETURNS bigint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog AS $$
+('FUNCTION', 'snowflake_from_base32(id text)', $create$RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
 	digits text COLLATE "C" := translate(lower(id COLLATE "C"), 'oil', '011');
 BEGIN
@@ -248,62 +318,38 @@ BEGIN
 	END IF;
 	RETURN bit_or((strpos('0123456789abcdefghjkmnpqrstvwxyz', substr(digits, n, 1)) - 1)::bigint
 		<< (5 * (13 - n))) FROM generate_series(1, 13) n;
-END $$;
-COMMENT ON FUNCTION snowflake_from_base32(text) IS
-'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807';
+END $body$ $create$,
+'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807'),
 
 -- Issuing
-\if :{?machine_id}
-SELECT :'machine_id' ~ '^\d{1,10}$' AS is_number \gset
-\if :is_number
-	SELECT snowflake_checked(:machine_id, :last_machine_id, 'machine ID') \g /dev/null
-\else
-	DO $$ BEGIN RAISE invalid_parameter_value USING
-		MESSAGE = 'the variable "machine_id" is not a number'; END $$;
-\endif
+('TABLE', 'snowflake_server', '()',
+'has no rows; locked to move snowflake_base'),
 
-CREATE TABLE IF NOT EXISTS snowflake_server (definition text NOT NULL);
-COMMENT ON TABLE snowflake_server IS 'the layout of Snowflake IDs; locked to move snowflake_base';
-SELECT NOT EXISTS (SELECT FROM snowflake_server) AS is_new,
-	EXISTS (SELECT FROM snowflake_server WHERE definition <> :'definition') AS is_other \gset
-\if :is_other
-	DO $$ BEGIN RAISE object_not_in_prerequisite_state USING
-		MESSAGE = 'the layout of the IDs of this database cannot be changed',
-		DETAIL = format('The layout is "%s".', (SELECT definition FROM snowflake_server)); END $$;
-\endif
-\if :is_new
-	INSERT INTO snowflake_server VALUES (:'definition');
-	CREATE SEQUENCE snowflake_base MINVALUE 0 START 0;
-	CREATE SEQUENCE snowflake_count;
-	SELECT setval('snowflake_base', 0), nextval('snowflake_count') \g /dev/null
-	COMMENT ON SEQUENCE snowflake_base IS
-'a position, which moves forward with the clock; never set it';
-	COMMENT ON SEQUENCE snowflake_count IS
-'a count of calls; position of a Snowflake ID less snowflake_base; never set it';
-\endif
+('SEQUENCE', 'snowflake_base', 'MINVALUE 0 START 0',
+'a position, which moves forward with the clock; never set it'),
 
--- The functions below name the sequences with their schema, and find all else in pg_catalog.
-SELECT quote_ident(:'schema') || '.snowflake_base' AS base,
-	quote_ident(:'schema') || '.snowflake_count' AS count \gset
-SELECT format($create$
-CREATE OR REPLACE FUNCTION snowflake_move(tick bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+('SEQUENCE', 'snowflake_count', '',
+'a count of calls; position of a Snowflake ID less snowflake_base; never set it'),
+
+('FUNCTION', 'snowflake_move(tick bigint)', $create$RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
 	base bigint;
 BEGIN
-	LOCK TABLE %1$I.snowflake_server IN EXCLUSIVE MODE;
-	base := (tick << %4$s) - pg_sequence_last_value(%3$L);
-	IF base > pg_sequence_last_value(%2$L) THEN
-		PERFORM setval(%2$L, base);
+	LOCK TABLE schema.snowflake_server IN EXCLUSIVE MODE;
+	base := (tick << layout.sequence_bits) - pg_sequence_last_value(server.count);
+	IF base > pg_sequence_last_value(server.base) THEN
+		PERFORM setval(server.base, base);
 	END IF;
 	RAISE SQLSTATE 'SF001';
 EXCEPTION
 	WHEN SQLSTATE 'SF001' THEN
 		RETURN;
-END $$;
+END $body$ $create$,
+'for snowflake_nextval(): moves the base forward, so that the next position is in this tick or a later one'),
 
-CREATE OR REPLACE FUNCTION snowflake_nextval() RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+('FUNCTION', 'snowflake_nextval()', $create$RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
 	base bigint;
 	pos bigint;
@@ -312,40 +358,50 @@ DECLARE
 	began bigint;
 BEGIN
 	IF current_setting('snowflake_sql.holds_horizon', true) IS DISTINCT FROM 'on' THEN
-		pos := (pg_sequence_last_value(%2$L) + pg_sequence_last_value(%3$L)) >> %13$s & 4294967295;
+		pos := (pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count))
+			>> server.horizon_shift & 4294967295;
 		PERFORM pg_advisory_xact_lock_shared(1936617061, (pos - (pos >> 31 << 32))::integer);
 		PERFORM set_config('snowflake_sql.holds_horizon', 'on', true);
 	END IF;
 	LOOP
-		base := pg_sequence_last_value(%2$L);
-		pos := base + nextval(%3$L);
-		CONTINUE WHEN pg_sequence_last_value(%2$L) <> base;
-		now_tick := ((date_part('epoch', clock_timestamp()) * 1000000)::bigint - %5$s) / %6$s;
+		base := pg_sequence_last_value(server.base);
+		pos := base + nextval(server.count);
+		CONTINUE WHEN pg_sequence_last_value(server.base) <> base;
+		now_tick := ((date_part('epoch', clock_timestamp()) * 1000000)::bigint - layout.epoch)
+			/ layout.tick;
 		began := coalesce(began, now_tick);
-		ahead := (pos >> %4$s) - now_tick;
-		EXIT WHEN pos >> %4$s >= began - %7$s AND ahead <= %7$s;
+		ahead := (pos >> layout.sequence_bits) - now_tick;
+		EXIT WHEN pos >> layout.sequence_bits >= began - server.max_ahead
+			AND ahead <= server.max_ahead;
 		IF ahead < 0 THEN
-			PERFORM %1$I.snowflake_move(now_tick);
-		ELSIF ahead * %6$s <= 5000000 THEN
-			PERFORM pg_sleep((ahead - %7$s) * %6$s / 1000000.0);
+			PERFORM schema.snowflake_move(now_tick);
+		ELSIF ahead * layout.tick <= 5000000 THEN
+			PERFORM pg_sleep((ahead - server.max_ahead) * layout.tick / 1000000.0);
 			EXIT;
+		ELSIF ahead IS NULL THEN
+			RAISE object_not_in_prerequisite_state USING
+				MESSAGE = 'the sequences of Snowflake IDs have no values',
+				DETAIL = 'The database was restored from a dump without data.',
+				HINT = 'Run snowflake_setup() with a machine ID that no other database has.';
 		ELSE
 			RAISE object_not_in_prerequisite_state USING
 				MESSAGE = 'the clock is behind the last Snowflake ID',
-				DETAIL = format('The ID has a time that is %%s later than the clock.',
-					make_interval(secs => ahead * %6$s / 1000000.0)),
+				DETAIL = format('The ID has a time that is %s later than the clock.',
+					make_interval(secs => ahead * layout.tick / 1000000.0)),
 				HINT = 'Correct the clock, or try again when it has passed that time.';
 		END IF;
 	END LOOP;
-	IF pos >> %4$s > %8$s THEN
+	IF pos >> layout.sequence_bits > layout.last_tick THEN
 		RAISE sequence_generator_limit_exceeded USING
 			MESSAGE = 'reached the last timestamp of the Snowflake layout';
 	END IF;
-	RETURN ((pos >> %4$s) << %9$s) | %10$s | ((pos & %11$s) << %12$s);
-END $$;
+	RETURN ((pos >> layout.sequence_bits) << layout.timestamp_shift) | server.machine_bits
+		| ((pos & layout.last_sequence) << layout.sequence_shift);
+END $body$ $create$,
+'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout'),
 
-CREATE OR REPLACE PROCEDURE snowflake_horizon(INOUT horizon bigint DEFAULT NULL)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+('PROCEDURE', 'snowflake_horizon(INOUT horizon bigint DEFAULT NULL)', $create$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
 	pos bigint;
 	unit bigint;
@@ -357,54 +413,132 @@ BEGIN
 		RAISE invalid_transaction_state USING
 			MESSAGE = 'snowflake_horizon() must be called in a READ COMMITTED transaction';
 	END IF;
-	pos := pg_sequence_last_value(%2$L) + pg_sequence_last_value(%3$L) + 1;
-	unit := pos >> %13$s;
-	SELECT least(pos, min(unit - age) << %13$s) INTO pos
+	pos := pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count) + 1;
+	unit := pos >> server.horizon_shift;
+	SELECT least(pos, min(unit - age) << server.horizon_shift) INTO pos
 	FROM pg_locks, LATERAL (SELECT unit - objid::bigint & 4294967295 AS age) AS lock
 	WHERE locktype = 'advisory' AND classid = 1936617061 AND objsubid = 2 AND age < 2147483648
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
-	horizon := ((pos >> %4$s) << %9$s) | %10$s | ((pos & %11$s) << %12$s);
-END $$;
-$create$, :'schema', :'base', :'count', :sequence_bits, :epoch, :tick,
-	greatest(10000 / :tick, 1)::bigint, :last_tick, :timestamp_shift,
-	:machine_id::bigint << :machine_shift, :last_sequence, :sequence_shift,
-	:sequence_bits + ceil(log(2, greatest(16000.0 / :tick, 1)))::integer) \gexec
+	horizon := ((pos >> layout.sequence_bits) << layout.timestamp_shift) | server.machine_bits
+		| ((pos & layout.last_sequence) << layout.sequence_shift);
+END $body$ $create$,
+'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them; raises object_not_in_prerequisite_state on a standby, and invalid_transaction_state in REPEATABLE READ and SERIALIZABLE transactions; the argument is ignored'),
 
-COMMENT ON FUNCTION snowflake_move(bigint) IS
-'for snowflake_nextval(): moves the base forward, so that the next position is in this tick or a later one';
-COMMENT ON FUNCTION snowflake_nextval() IS
-'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout';
+('FUNCTION', 'snowflake_id()', $create$RETURNS bigint
+LANGUAGE sql RETURN schema.snowflake_nextval()$create$,
+'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence'),
 
-COMMENT ON PROCEDURE snowflake_horizon(bigint) IS
-'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them; raises object_not_in_prerequisite_state on a standby, and invalid_transaction_state in REPEATABLE READ and SERIALIZABLE transactions; the argument is ignored';
-
-CREATE OR REPLACE FUNCTION snowflake_id() RETURNS bigint LANGUAGE sql RETURN snowflake_nextval();
-COMMENT ON FUNCTION snowflake_id() IS
-'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence';
-
-CREATE OR REPLACE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint LANGUAGE sql
+('FUNCTION', 'snowflake_nextvals(count integer)', $create$RETURNS SETOF bigint
+LANGUAGE sql
 BEGIN ATOMIC
-	SELECT snowflake_nextval() FROM generate_series(1, count);
-END;
-COMMENT ON FUNCTION snowflake_nextvals(integer) IS
-'generates count increasing Snowflake IDs; raises the errors of snowflake_nextval()';
+	SELECT schema.snowflake_nextval() FROM generate_series(1, count);
+END$create$,
+'generates count increasing Snowflake IDs; raises the errors of snowflake_nextval()'),
 
-CREATE OR REPLACE FUNCTION snowflake_server_machine_id() RETURNS integer
-LANGUAGE sql IMMUTABLE RETURN :machine_id;
-COMMENT ON FUNCTION snowflake_server_machine_id() IS
-'returns the machine ID of this database';
+('FUNCTION', 'snowflake_server_machine_id()', $create$RETURNS integer
+LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
+'returns the machine ID of this database'))
+			AS object (kind, signature, definition, comment),
+			unnest(CASE WHEN signature LIKE '%, layout text%' THEN ARRAY[true, false]
+				ELSE ARRAY[false] END) AS has_argument
+	LOOP
+		EXIT WHEN item.name = 'snowflake_server' AND machine_id IS NULL;
 
-\if :{?floor}
-	SELECT snowflake_move(snowflake_boundary(:'floor') >> :timestamp_shift) \g /dev/null
-\endif
-\endif
+		-- functions of others could call, or be called by, those of this role
+		EXECUTE format('SELECT owner::regrole FROM %s AND name = $1 AND owner <> $2', objects)
+		INTO command USING item.name, quote_ident(current_user)::regrole;
+		IF command IS NOT NULL THEN
+			RAISE duplicate_object USING
+				MESSAGE = format('"%s" in schema %s belongs to role %s', item.name, namespace,
+					command),
+				HINT = 'If this role has run snowflake_setup() before, run it again as this role.'
+					'  Otherwise drop the object.';
+		END IF;
 
--- A function that is left to PUBLIC is not granted again if a default has revoked that.
-SELECT format('REVOKE ALL ON %s %s FROM %s', kind, object,
-	CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
-FROM :objects, aclexplode(acl)
-WHERE starts_with(name, 'snowflake_') AND object <> ALL (:'existing'::text[]) AND grantee <> owner
-	AND (grantee <> 0 OR kind = 'TABLE' OR name = 'snowflake_move') \gexec
-\if :is_alone
-	COMMIT;
-\endif
+		-- The functions that parse a layout exist.
+		IF item.name = 'snowflake_server_layout' THEN
+			IF to_regproc(format('%I.snowflake_server_layout', schema)) IS NOT NULL THEN
+				EXECUTE format('SELECT %I.snowflake_server_layout()', schema) INTO recorded;
+			END IF;
+			layout := coalesce(presets ->> layout, layout, recorded, presets ->> 'twitter');
+			EXECUTE format('SELECT p.*, p IS DISTINCT FROM r AS is_other
+				FROM %1$I.snowflake_parse($1) p, %1$I.snowflake_parse($2) r', schema)
+			INTO parts USING layout, recorded;
+			IF issues AND parts.is_other THEN
+				RAISE object_not_in_prerequisite_state USING
+					MESSAGE = 'the layout of the IDs of this database cannot be changed',
+					DETAIL = format('The layout is "%s".', recorded);
+			END IF;
+			EXECUTE format('SELECT %I.snowflake_checked($1, $2, $3)', schema)
+			USING machine_id::numeric, parts.last_machine_id::numeric, 'machine ID'::text;
+			EXECUTE format($query$SELECT string_agg(format('WHEN %%L THEN CAST(%%L AS %%s)', name,
+					%1$I.snowflake_parse(definition), '%1$I.snowflake_layout'), ' ')
+				FROM (SELECT * FROM jsonb_each_text($1) UNION SELECT $2, $2)
+					AS preset (name, definition)$query$, schema)
+			INTO command USING presets, layout;
+			constants := (SELECT jsonb_object_agg('layout.' || key, CASE key
+					WHEN 'first_instant' THEN format('timestamp %L', value) ELSE value END)
+				FROM jsonb_each_text(to_jsonb(parts)))
+				|| jsonb_build_object('server.layout', quote_literal(layout),
+					'server.presets', command,
+					'server.base', quote_literal(quote_ident(schema) || '.snowflake_base'),
+					'server.count', quote_literal(quote_ident(schema) || '.snowflake_count'),
+					'server.machine_id', machine_id,
+					'server.machine_bits', machine_id << parts.machine_shift,
+					'server.max_ahead', greatest(10000 / parts.tick, 1),
+					'server.horizon_shift', parts.sequence_bits
+						+ ceil(log(2, greatest(16000.0 / parts.tick, 1))));
+		END IF;
+
+		IF item.has_argument THEN
+			item.definition := regexp_replace(item.definition, '\mlayout\.([a-z_]+)',
+				'(schema.snowflake_parts(layout)).\1', 'g');
+		ELSIF item.signature LIKE '%, layout text%' THEN
+			item.signature := replace(item.signature, ', layout text', '');
+			item.definition := replace(item.definition, ', layout)', ')');
+		END IF;
+		item.definition := replace(item.definition, 'schema.', quote_ident(schema) || '.');
+		FOR token IN SELECT * FROM jsonb_each_text(constants) WHERE value IS NOT NULL LOOP
+			item.definition := replace(item.definition, token.key, token.value);
+		END LOOP;
+		IF item.kind IN ('FUNCTION', 'PROCEDURE') THEN
+			item.kind := 'OR REPLACE ' || item.kind;
+		END IF;
+		IF item.kind LIKE 'OR %' OR to_regclass(format('%I.%I', schema, item.name)) IS NULL THEN
+			EXECUTE format('CREATE %s %I.%s %s', item.kind, schema, item.signature,
+				item.definition);
+		END IF;
+		EXECUTE format('COMMENT ON %s %I.%s IS %L', replace(item.kind, 'OR REPLACE ', ''), schema,
+			replace(item.signature, ' DEFAULT NULL', ''), item.comment);
+	END LOOP;
+
+	IF machine_id IS NOT NULL THEN
+		-- a dump without data leaves them without values
+		PERFORM setval(base, 0)
+		FROM CAST(format('%I.snowflake_base', schema) AS regclass) AS sequence (base)
+		WHERE pg_sequence_last_value(base) IS NULL;
+		PERFORM nextval(count)
+		FROM CAST(format('%I.snowflake_count', schema) AS regclass) AS sequence (count)
+		WHERE pg_sequence_last_value(count) IS NULL;
+	END IF;
+	IF floor IS NOT NULL THEN
+		EXECUTE format('SELECT %1$I.snowflake_move(%1$I.snowflake_boundary($1) >> $2)', schema)
+		USING floor, parts.timestamp_shift;
+	END IF;
+
+	-- Default privileges (ALTER DEFAULT PRIVILEGES) are revoked from the objects that are new.  The
+	-- others keep the privileges that were granted on them.  A function that is left to PUBLIC is
+	-- not granted again if a default has revoked that.
+	FOR command IN EXECUTE format($query$SELECT format('REVOKE ALL ON %%s %%s FROM %%s', kind,
+			object, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)
+		FROM (SELECT o.* FROM %s) AS o, aclexplode(acl)
+		WHERE kind || object <> ALL ($1) AND owner = $2 AND grantee <> owner AND (grantee <> 0
+			OR kind = 'TABLE' OR name IN ('snowflake_move', 'snowflake_setup'))$query$, objects)
+	USING coalesce(existing, '{}'), quote_ident(current_user)::regrole
+	LOOP
+		EXECUTE command;
+	END LOOP;
+
+	RETURN format('layout "%s", machine ID %s', layout, coalesce(machine_id::text,
+		CASE WHEN issues THEN 'as before' ELSE 'none' END));
+END $$;

@@ -1,90 +1,108 @@
 -- Replaces the functions of portable/snowflake.sql in a database by the extension, whether they
 -- issue IDs or only read them.  New IDs are above all that the database has issued.
 --
---     psql -f portable/to_extension.sql DATABASE
---
--- schema       the schema of the functions; public unless set.  The extension is created in it
---
--- A superuser runs this, on a server that preloads the library and has the layout of the functions.
--- docs/portable.md tells which machine ID the server can have.  It is one transaction, and nothing
--- has changed if it fails.
+-- This file is one statement, for any client.  A superuser runs it, on a server that preloads the
+-- library and has the layout of the functions, with a search_path that contains their schema.  The
+-- extension is created in this schema.  docs/portable.md tells which machine ID the server can
+-- have.  Nothing has changed if it fails.
 --
 -- CALL snowflake_horizon() becomes SELECT snowflake_horizon(), which queries and views can use too.
 -- Change the programs that call it.
-\set ON_ERROR_STOP on
-\set QUIET on
-\if :{?schema}
-\else
-	\set schema public
-\endif
-BEGIN;
-SET LOCAL datestyle = ISO;
-SELECT set_config('search_path', quote_ident(:'schema'), true) AS path \gset
-SELECT to_regprocedure('snowflake_checked(numeric, numeric, text)') IS NOT NULL AS has_edition,
-	to_regclass('snowflake_count') IS NOT NULL AS issues \gset
-\if :has_edition
-\else
-	DO $$ BEGIN RAISE undefined_function USING
-		MESSAGE = format('schema %s has no functions of portable/snowflake.sql',
-			current_setting('search_path')),
-		HINT = 'Set the variable "schema" to the schema in which that script has created them.';
-	END $$;
-\endif
+DO $$
+DECLARE
+	path CONSTANT text := pg_catalog.current_setting('search_path');
+	edition CONSTANT oid := pg_catalog.to_regprocedure(
+		'snowflake_checked(pg_catalog.numeric, pg_catalog.numeric, pg_catalog.text)');
+	schema text;
+	owner oid;
+	locks text[];	-- commands for defaults that issue IDs
+	drops text[];
+	sets text[];
+	command text;
+	-- What identifies a layout: its epoch, tick, and numbers of bits follow from the last ID, and
+	-- the order of its fields from the first ones.
+	layout_of CONSTANT text := $query$SELECT concat_ws(' ', %1$s.snowflake_decode(0::bigint),
+		%1$s.snowflake_decode(1::bigint), %1$s.snowflake_decode(
+			%1$s.snowflake_boundary(timestamptz 'infinity') - 1))$query$;
+	layout_of_edition text;
+	layout_of_server text;
+	floor timestamptz;
+BEGIN
+	PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+	SELECT pronamespace::regnamespace, proowner INTO schema, owner FROM pg_proc WHERE oid = edition;
+	IF NOT FOUND THEN
+		RAISE undefined_function USING
+			MESSAGE = 'search_path has no functions of portable/snowflake.sql',
+			DETAIL = format('The setting "search_path" is "%s".', path),
+			HINT = 'Set "search_path" to the schema of these functions.';
+	END IF;
+	EXECUTE format(layout_of, schema) INTO layout_of_edition;
 
--- What identifies a layout: its epoch, tick, and numbers of bits follow from the last ID, and the
--- order of its fields from the first ones.
-\set last_id 'snowflake_boundary($$infinity$$) - 1'
-\set first_ids 'snowflake_decode(0), snowflake_decode(1)'
-\set layout 'concat_ws($$ $$, ' :first_ids ', snowflake_decode(' :last_id '))'
-SELECT :layout AS layout_of_edition \gset
-
-\if :issues
-	-- Names of all schemas but pg_catalog are qualified.
-	SET LOCAL search_path = pg_catalog;
-	CREATE TEMPORARY TABLE snowflake_default ON COMMIT DROP AS
-		SELECT DISTINCT adrelid AS relation, attname AS attribute,
-			pg_get_expr(adbin, adrelid) AS expression
+	IF to_regclass(schema || '.snowflake_count') IS NOT NULL THEN
+		SELECT array_agg(DISTINCT format('LOCK TABLE %s', relation))
+				FILTER (WHERE relkind IN ('r', 'p')),
+			array_agg(DISTINCT format('%s DROP DEFAULT', change)),
+			array_agg(DISTINCT format('%s SET DEFAULT %s', change, pg_get_expr(adbin, adrelid)))
+		INTO locks, drops, sets
 		FROM pg_depend JOIN pg_attrdef ON pg_attrdef.oid = objid
 			JOIN pg_attribute ON attrelid = adrelid AND attnum = adnum
+			JOIN pg_class ON pg_class.oid = adrelid,
+			CAST(adrelid::regclass AS text) AS relation,
+			format('ALTER TABLE ONLY %s ALTER %I', relation, attname) AS change
 		WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_proc'::regclass
 			AND attgenerated = ''
-			AND refobjid IN (to_regprocedure(format('%I.snowflake_nextval()', :'schema')),
-				to_regprocedure(format('%I.snowflake_id()', :'schema')));
-	-- Wait until no transaction inserts rows or issues IDs.  Others wait until the commit.
-	SELECT format('LOCK TABLE %s', relation::regclass)
-	FROM snowflake_default JOIN pg_class ON oid = relation
-	WHERE relkind IN ('r', 'p') ORDER BY relation \gexec
-	SELECT format('ALTER TABLE ONLY %s ALTER %I DROP DEFAULT', relation::regclass, attribute)
-	FROM snowflake_default \gexec
-	SELECT set_config('search_path', quote_ident(:'schema'), true) AS path \gset
-	ALTER SEQUENCE snowflake_count OWNED BY NONE;
-	SELECT snowflake_timestamp(snowflake_nextval()) + interval '1 microsecond' AS floor \gset
-	DROP ROUTINE snowflake_move(bigint), snowflake_nextval(), snowflake_id(),
-		snowflake_horizon(bigint), snowflake_nextvals(integer), snowflake_server_machine_id();
-	DROP SEQUENCE snowflake_base, snowflake_count;
-	DROP TABLE snowflake_server;
-\endif
-DROP ROUTINE snowflake_checked(numeric, numeric, text), snowflake_timestamp(bigint),
-	snowflake_machine_id(bigint), snowflake_sequence(bigint), snowflake_decode(bigint),
-	snowflake_encode(timestamptz, integer, integer),
-	snowflake_boundary(timestamptz), snowflake_between(bigint, timestamptz, timestamptz),
-	snowflake_to_base32(bigint), snowflake_from_base32(text);
+			AND refobjid IN (to_regprocedure(schema || '.snowflake_nextval()'),
+				to_regprocedure(schema || '.snowflake_id()'));
+		-- Wait until no transaction inserts rows or issues IDs.  Others wait until the commit.
+		FOREACH command IN ARRAY locks || drops
+			|| format('ALTER SEQUENCE %s.snowflake_count OWNED BY NONE', schema)
+		LOOP
+			EXECUTE command;
+		END LOOP;
+		EXECUTE format('SELECT %1$s.snowflake_timestamp(%1$s.snowflake_nextval())', schema)
+		INTO floor;
+		EXECUTE format('DROP ROUTINE %1$s.snowflake_move(bigint), %1$s.snowflake_nextval(),
+				%1$s.snowflake_id(), %1$s.snowflake_horizon(bigint),
+				%1$s.snowflake_nextvals(integer), %1$s.snowflake_server_machine_id();
+			DROP SEQUENCE %1$s.snowflake_base, %1$s.snowflake_count;
+			DROP TABLE %1$s.snowflake_server', schema);
+	END IF;
+	EXECUTE format('DROP ROUTINE %1$s.snowflake_timestamp(bigint),
+			%1$s.snowflake_timestamp(bigint, text), %1$s.snowflake_machine_id(bigint),
+			%1$s.snowflake_machine_id(bigint, text), %1$s.snowflake_sequence(bigint),
+			%1$s.snowflake_sequence(bigint, text), %1$s.snowflake_decode(bigint),
+			%1$s.snowflake_decode(bigint, text),
+			%1$s.snowflake_encode(timestamptz, integer, integer),
+			%1$s.snowflake_encode(timestamptz, integer, integer, text),
+			%1$s.snowflake_boundary(timestamptz), %1$s.snowflake_boundary(timestamptz, text),
+			%1$s.snowflake_between(bigint, timestamptz, timestamptz),
+			%1$s.snowflake_to_base32(bigint), %1$s.snowflake_from_base32(text),
+			%1$s.snowflake_checked(numeric, numeric, text), %1$s.snowflake_server_layout(),
+			%1$s.snowflake_parts(text), %1$s.snowflake_parse(text);
+		DROP TYPE %1$s.snowflake_layout', schema);
+	FOR command IN
+		SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc
+		WHERE proname = 'snowflake_setup' AND proowner = owner
+	LOOP
+		EXECUTE command;
+	END LOOP;
 
-CREATE EXTENSION snowflake SCHEMA :"schema";
-SELECT :layout = :'layout_of_edition' AS is_same \gset
-\if :is_same
-\else
-	DO $$ BEGIN RAISE object_not_in_prerequisite_state USING
-		MESSAGE = 'the functions of portable/snowflake.sql have another layout than this server',
-		DETAIL = format('The layout of the server is "%s".', current_setting('snowflake.layout')),
-		HINT = 'Set "snowflake.layout" to the layout of the functions, and restart the server.';
-	END $$;
-\endif
-\if :issues
-	SELECT snowflake_set_floor(:'floor') \g /dev/null
-	SET LOCAL search_path = pg_catalog;
-	SELECT format('ALTER TABLE ONLY %s ALTER %I SET DEFAULT %s', relation::regclass, attribute,
-		expression)
-	FROM snowflake_default \gexec
-\endif
-COMMIT;
+	EXECUTE format('CREATE EXTENSION snowflake SCHEMA %s', schema);
+	EXECUTE format(layout_of, schema) INTO layout_of_server;
+	IF layout_of_server <> layout_of_edition THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = 'the functions of portable/snowflake.sql have another layout than this'
+				' server',
+			DETAIL = format('The layout of the server is "%s".',
+				current_setting('snowflake.layout')),
+			HINT = 'Set "snowflake.layout" to the layout of the functions, and restart the server.';
+	END IF;
+	IF floor IS NOT NULL THEN
+		EXECUTE format('SELECT %s.snowflake_set_floor($1)', schema)
+		USING floor + interval '1 microsecond';
+	END IF;
+	FOREACH command IN ARRAY coalesce(sets, '{}') LOOP
+		EXECUTE command;
+	END LOOP;
+	PERFORM set_config('search_path', path, true);
+END $$;

@@ -10,16 +10,18 @@ my $scripts = "$FindBin::RealBin/../portable";
 my $clock = TestClock->new;
 my $server = snowflake_server('main', { clock => $clock }, 'snowflake.machine_id = 7', 'max_connections = 50', 'timezone = UTC', 'autovacuum = off');
 
-# Run a script in a database: that which creates the functions, or that which replaces them by the extension.
-sub run_script
-{
-	my ($script, $server, $database, %variables) = @_;
+sub portable { return edition($server, @_); }
 
-	return run_log([ 'psql', '-Xq', '-d', $server->connstr($database), map({ ('-v', "$_=$variables{$_}") } sort keys %variables), '-f', "$scripts/$script.sql" ], '2>', "$scratch/refusal");
+# Replace the functions by the extension, in the schema public or another one.
+sub switch
+{
+	my ($server, $database, $schema) = @_;
+
+	return run_log([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr($database), '-c', 'SET search_path = ' . ($schema // 'public'), '-f', "$scripts/to_extension.sql" ],
+		'2>', "$scratch/refusal");
 }
 
-sub portable { return run_script('snowflake', $server, @_); }
-sub to_extension { return run_script('to_extension', $server, @_); }
+sub to_extension { return switch($server, @_); }
 
 sub refuses
 {
@@ -32,9 +34,9 @@ sub refuses
 # The script that replaces the functions succeeds.
 sub is_switched
 {
-	my ($server, $database, $name, %variables) = @_;
+	my ($server, $database, $name, $schema) = @_;
 
-	ok(run_script('to_extension', $server, $database, %variables), $name) or diag(slurp_file("$scratch/refusal"));
+	ok(switch($server, $database, $schema), $name) or diag(slurp_file("$scratch/refusal"));
 }
 
 # An ordinary role installs it; another one issues IDs, and cannot do more, nor mislead the functions.
@@ -46,8 +48,8 @@ $server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; 
 	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'an ordinary role runs it');
 	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'and again');
 	refuses(\&portable, 'shop', qr/layout of the IDs of this database cannot be changed/, machine_id => 7, schema => 'the shop', layout => 'discord');
-	refuses(\&portable, 'shop', qr/machine ID 1024 is out of range/, machine_id => 1024);
-	refuses(\&portable, 'shop', qr/"machine_id" is not a number/, machine_id => 'seven');
+	refuses(\&portable, 'shop', qr/machine ID 1024 is out of range/, machine_id => 1024, schema => 'the shop');
+	refuses(\&portable, 'shop', qr/invalid input syntax for type bigint: "seven"/, machine_id => 'seven');
 	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'nonsense');
 	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=0ms timestamp=41 sequence=12');
 	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=1ms timestamp=41 machine=11 sequence=12');
@@ -199,8 +201,8 @@ is($server->safe_psql('load', "$next - 2"), $before, 'no transaction IDs are use
 $one->quit;
 
 # The extension takes its place, and gives it back, under load.
-my ($back) = slurp_file("$FindBin::RealBin/../docs/portable.md") =~ /```sql\n(BEGIN;.*?)```/s or die 'docs/portable.md has no such statements';
-$back =~ s/\\i portable/\\i $scripts/;
+my ($back) = slurp_file("$FindBin::RealBin/../docs/portable.md") =~ /```sql\n(DO (?:(?!```).)*?DROP EXTENSION.*?)```/s or die 'docs/portable.md has no such statements';
+$back = slurp_file("$scripts/snowflake.sql") . $back;
 $server->safe_psql('load', 'CREATE TABLE by_orm (id bigint DEFAULT snowflake_id())');
 # the sessions are ended long before they have run all lines
 my @sessions = run_lines(4, (inserts(1, 50), 'SELECT pg_sleep(0.002);') x 50000);
@@ -220,7 +222,7 @@ is($server->safe_psql('load', q{SELECT pg_get_expr(adbin, adrelid) FROM pg_attrd
 # All that it has made is gone.
 my $left = q{SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%' AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e')};
 is($server->safe_psql('load', "$left; SELECT count(*) FROM pg_class WHERE relname IN ('snowflake_base', 'snowflake_count', 'snowflake_server')"), "0\n0", 'nothing else is left');
-refuses(\&to_extension, 'load', qr/schema public has no functions of portable\/snowflake\.sql.*HINT:  Set the variable "schema"/s);
+refuses(\&to_extension, 'load', qr/search_path has no functions of portable\/snowflake\.sql.*HINT:  Set "search_path"/s);
 
 # One in another schema, whose owner is an ordinary role.  Defaults are as before, also that of a
 # partition, which differs from that of its table.
@@ -235,7 +237,7 @@ SQL
 my $defaults = q{SELECT string_agg(concat(adrelid::regclass, ' ', pg_get_expr(adbin, adrelid)), ', ' ORDER BY adrelid::regclass::text) FROM pg_attrdef};
 $before = $server->safe_psql('shop', $defaults);
 my $last = $server->safe_psql('shop', 'SELECT "the shop".snowflake_nextval()');
-is_switched($server, 'shop', 'in another schema', schema => 'the shop');
+is_switched($server, 'shop', 'in another schema', '"the shop"');
 is($server->safe_psql('shop', $defaults), $before, 'defaults are as before');
 is($server->safe_psql('shop', qq{SELECT "the shop".snowflake_nextval() > $last; $left}), "t\n0", 'and IDs continue above the last one');
 
@@ -249,7 +251,7 @@ $server->safe_psql('postgres', 'DROP DATABASE reader');
 $server->safe_psql('postgres', 'CREATE DATABASE reader');
 ok(portable('reader'), 'the same in the layout of the server');
 $server->safe_psql('reader', 'CREATE TABLE copies (id bigint PRIMARY KEY); CREATE VIEW times AS SELECT snowflake_timestamp(id) FROM copies');
-refuses(\&to_extension, 'reader', qr/cannot drop .* because other objects depend on (?:it|them)\nDETAIL:  view times depends on function snowflake_timestamp/);
+refuses(\&to_extension, 'reader', qr/cannot drop .* because other objects depend on (?:it|them)\nDETAIL:  view public\.times depends on function public\.snowflake_timestamp/);
 my $read = "SELECT snowflake_decode($last), snowflake_boundary('2026-11-20'), snowflake_to_base32($last)";
 $server->safe_psql('reader', 'DROP VIEW times');
 $before = $server->safe_psql('reader', $read);
@@ -270,7 +272,7 @@ append_to_file($lines, join("\n", inserts(50000, 100)));
 for my $database (sort keys %machine_id)
 {
 	$two->safe_psql('postgres', "CREATE DATABASE $database");
-	ok(run_script('snowflake', $two, $database, machine_id => $machine_id{$database}, layout => $layout), "database $database");
+	ok(edition($two, $database, machine_id => $machine_id{$database}, layout => $layout), "database $database");
 	$two->safe_psql($database, q{CREATE TABLE items (id bigint DEFAULT snowflake_nextval(), n integer, by_extension boolean DEFAULT (to_regproc('snowflake_currval') IS NOT NULL))});
 	push @sessions, map { IPC::Run::start([ 'psql', '-Xq', '-d', $two->connstr($database), '-f', $lines ], '2>>', "$scratch/load_errors", '>', '/dev/null') } 1 .. 4;
 }

@@ -9,7 +9,7 @@ my $rounds = scaled(3, 2);
 my $server = snowflake_server('main', { preload => '', extension => 0 }, 'max_connections = 100', 'max_prepared_transactions = 50');
 my $example = slurp_file("$FindBin::RealBin/../examples/horizon_for_sequences.sql") =~ s/^-- The test.*//msr;
 
-$server->command_ok([ 'psql', '-Xq', '-d', $server->connstr('postgres'), '-v', 'machine_id=7', '-f', "$FindBin::RealBin/../portable/snowflake.sql" ], 'an edition in SQL');
+ok(edition($server, 'postgres', machine_id => 7), 'an edition in SQL');
 $server->safe_psql('postgres', "CREATE TABLE numbered (id bigserial PRIMARY KEY, body text); $example");
 $server->safe_psql('postgres', q{
 	CREATE TABLE marked (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);

@@ -7,13 +7,7 @@ use SnowflakeTest;
 
 my $server = snowflake_server('main', 'snowflake.machine_id = 7', 'timezone = UTC', 'autovacuum = off');
 
-# Run the script in the database reader.
-sub create_functions
-{
-	my ($layout) = @_;
-
-	return run_log([ 'psql', '-Xq', '-d', $server->connstr('reader'), '-v', "layout=$layout", '-f', "$FindBin::RealBin/../portable/snowflake.sql" ], '2>', "$scratch/refusal");
-}
+sub create_functions { return edition($server, 'reader', layout => $_[0]); }
 
 # Random IDs and times, and what both make of them.
 my $values = <<'SQL';

@@ -68,13 +68,6 @@ my $grants = join(';', map { my $kind = $_; map { "ALTER DEFAULT PRIVILEGES IN G
 my $schemas = join(';', map { "ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO $_" } 'PUBLIC', 'web', 'staff');
 my $revokes = join(';', map { "ALTER DEFAULT PRIVILEGES REVOKE ALL ON $_ FROM PUBLIC" } qw(ROUTINES TYPES));
 
-sub portable
-{
-	my ($database, $schema, @variables) = @_;
-
-	return run_log([ 'psql', '-Xq', '-d', $server->connstr($database), '-v', "schema=$schema", map({ ('-v', $_) } @variables), '-f', "$FindBin::RealBin/../portable/snowflake.sql" ]);
-}
-
 sub created
 {
 	my ($user, $defaults) = @_;
@@ -89,7 +82,9 @@ sub created
 	$server->safe_psql($database, 'CREATE EXTENSION snowflake SCHEMA flakes') unless ($user // '') eq 'owner';
 	$server->safe_psql($database, 'CREATE EXTENSION snowflake_registry');
 	# the functions that read IDs first, and later those that issue them
-	ok(portable($edition, 'flakes', @$_), "the edition in SQL: @$_") for [], ['machine_id=7'];
+	ok(edition($server, $edition, schema => 'flakes', @$_), "the edition in SQL: @$_") for [], [ machine_id => 7 ];
+	is($server->safe_psql($edition, q{SELECT array_agg(grantee) FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE proname = 'snowflake_setup' AND grantee <> proowner}), '',
+		'only its owner calls snowflake_setup()');
 	return (
 		snowflake => ($user // '') eq 'owner' ? undef : privileges($database, 'flakes') =~ s/^schema.*\n?//mr,
 		snowflake_registry => privileges($database, 'snowflake_registry'),
@@ -124,7 +119,7 @@ my $later = 'GRANT SELECT ON SEQUENCE flakes.snowflake_base TO web; GRANT EXECUT
 $server->safe_psql($edition, "$later; REVOKE EXECUTE ON FUNCTION flakes.snowflake_id() FROM PUBLIC; GRANT EXECUTE ON FUNCTION flakes.snowflake_id() TO web; " . $grants =~ s/ IN / /gr);
 my $granted = privileges($edition, 'flakes');
 like($granted, qr/^sequence\|snowflake_base\|web\|SELECT$/m, 'an administrator grants privileges');
-ok(portable($edition, 'flakes', 'machine_id=8'), 'the edition is run again');
+ok(edition($server, $edition, schema => 'flakes', machine_id => 8), 'the edition is run again');
 is(privileges($edition, 'flakes'), $granted, 'which leaves them');
 $server->command_ok([ 'pg_dump', '-f', "$scratch/dump", 'shop2' ], 'pg_dump of a database with defaults');
 unlike(slurp_file("$scratch/dump"), qr/^(GRANT|REVOKE) .* (FUNCTION|TABLE|TYPE|PROCEDURE|AGGREGATE) /m, 'has no privileges of the extensions');

@@ -244,7 +244,7 @@ for my $server (@servers)
 	set_clock();
 	$unused->start;
 	$unused->safe_psql('postgres', 'CREATE DATABASE portable');
-	$unused->safe_psql('portable', "SET client_min_messages = warning;\n\\i $FindBin::RealBin/../portable/snowflake.sql");
+	edition($unused, 'portable');
 	$unused->safe_psql('portable', <<'SQL');
 CREATE TABLE orders (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE orders_%s PARTITION OF orders FOR VALUES FROM (%s) TO (%s)', to_char(month, 'YYYY_MM'), snowflake_boundary(month), snowflake_boundary(month + interval '1 month'))

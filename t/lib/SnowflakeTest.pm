@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wal_writer registry_workers wait_until scaled start_issuing none_is_issued_twice);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wal_writer registry_workers wait_until scaled start_issuing none_is_issued_twice edition);
 
 sub import
 {
@@ -439,6 +439,17 @@ sub wait_for_log
 
 	wait_until(sub { substr(slurp_file($server->logfile), $from) =~ $pattern });
 	log_matches($server, $from, $pattern, $name);
+}
+
+# Create the functions of the edition in SQL in a database, by a psql that ends at an error, whose text is in the file
+# refusal of $scratch.
+sub edition
+{
+	my ($server, $database, %arguments) = @_;
+	my $setup = 'SELECT snowflake_setup(' . join(', ', map { "$_ => \$\$$arguments{$_}\$\$" } sort keys %arguments) . ')';
+
+	return run_log([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $server->connstr($database), '-f', dirname(__FILE__) . '/../../portable/snowflake.sql', '-c', $setup ],
+		'>', '/dev/null', '2>', "$scratch/refusal");
 }
 
 1;
