@@ -1,4 +1,4 @@
-# CREATE EXTENSION by a superuser into a schema in which another user has laid traps: functions
+# CREATE EXTENSION by a superuser, and snowflake_setup() of the edition in SQL, in a schema in which another user has laid traps: functions
 # and operators of the names that the scripts use, which would match some call better than those
 # of pg_catalog do.  No object of the extensions may use one.
 use FindBin;
@@ -8,7 +8,7 @@ use SnowflakeTest;
 # To lay thousands of traps under valgrind takes longer than all else (script/test-checked).
 my $server = snowflake_server('main', { extension => 0 }, 'snowflake.machine_id = 1', 'max_locks_per_transaction = 1024', 'snowflake_test.checked = off');
 
-my @scripts = map { slurp_file($_) } glob("$FindBin::RealBin/../snowflake*--*.sql");
+my @scripts = map { slurp_file($_) } glob("$FindBin::RealBin/../snowflake*--*.sql"), "$FindBin::RealBin/../portable/snowflake.sql";
 my %called = map { lc $_ => 1 } map { /\b([a-z_0-9]+)\s*\(/gi } @scripts;
 my $names = join(', ', map { "'$_'" } sort keys %called);
 
@@ -73,6 +73,34 @@ SQL
 $server->safe_psql('postgres', "SET search_path = evil; CREATE FUNCTION careless(i integer) RETURNS boolean RETURN i * interval '1 day'");
 like($server->safe_psql('postgres', $found), qr/^function evil\.careless\(integer\) uses operator evil\.\*\(integer,interval\)$/, 'a careless function uses one');
 $server->safe_psql('postgres', 'DROP FUNCTION evil.careless');
+
+# The edition in SQL, in a copy of the database.
+$server->safe_psql('postgres', 'CREATE DATABASE edition TEMPLATE postgres');
+{
+	local $ENV{PGOPTIONS} = '-c search_path=evil,pg_catalog';
+
+	ok(edition($server, 'edition', machine_id => 7, floor => '2020-01-01'), 'snowflake_setup()') or diag(slurp_file("$scratch/refusal"));
+	ok(edition($server, 'edition', machine_id => 7), 'snowflake_setup() again');
+}
+is($server->safe_psql('edition', $found), '', 'no object of the edition uses a trap');
+is($server->safe_psql('edition', <<'SQL'), 'snowflake_checked', 'all of its functions but one, which qualifies all names, have a safe search_path');
+SELECT proname FROM pg_proc WHERE pronamespace = 'evil'::regnamespace AND starts_with(proname, 'snowflake') AND prosqlbody IS NULL AND NOT (coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp'])
+SQL
+is($server->safe_psql('edition', <<'SQL'), "7\n1\n0\n000000000007b\n235\n4194304\nt", 'the functions work among traps');
+SET search_path = evil, pg_catalog;
+SELECT evil.snowflake_machine_id(evil.snowflake_id());
+SELECT pg_catalog.count(*) FROM evil.snowflake_nextvals(1);
+SELECT pg_catalog.count(*) FROM evil.snowflake_nextvals(0);
+SELECT evil.snowflake_to_base32(235::bigint);
+SELECT evil.snowflake_from_base32('000000000007b'::text);
+SELECT evil.snowflake_boundary(evil.snowflake_timestamp(4194304::bigint), 'twitter'::text);
+CALL evil.snowflake_horizon(NULL::bigint) \gset
+SELECT :horizon OPERATOR(pg_catalog.>) evil.snowflake_encode('2026-01-01'::timestamptz, 3, 4, 'twitter'::text);
+SQL
+for my $call ("evil.snowflake_timestamp(-1::bigint)", "evil.snowflake_timestamp(1::bigint, 'none'::text)", "evil.snowflake_encode('2009-01-01'::timestamptz, 1, 1)", "evil.snowflake_encode('2026-01-01'::timestamptz, -1, 1)")
+{
+	fails_with($server, "\\connect edition\nSET search_path = evil, pg_catalog; SELECT $call", $call =~ /2009/ ? '22008' : '22023');
+}
 
 my ($status, undef, $stderr) = $server->psql('postgres', 'CREATE EXTENSION snowflake SCHEMA evil');
 is($stderr, '', 'CREATE EXTENSION snowflake');

@@ -101,7 +101,7 @@ for my $layout (@bad, 'epoch=2024-01-01 tick=3600s timestamp=41', 'epoch=2024-01
 	ok(!create_functions($layout), "\"$layout\" is refused");
 	like(slurp_file("$scratch/refusal"), qr/ERROR:  (?:invalid Snowflake layout|date\/time field value out of range)/, 'with this error');
 }
-for my $layout ('epoch=0s tick=1s timestamp=43', "  sequence=3\tmachine=4 tick=0.25s epoch=1999-12-31T23:59:59.5Z" =~ s/sequence=3/timestamp=041 sequence=3/r, 'epoch=0001-01-01 tick=1500000ns timestamp=41')
+for my $layout ('epoch=0s tick=1s timestamp=43', "  sequence=3\tmachine=4 tick=0.25s epoch=1999-12-31T23:59:59.5Z" =~ s/sequence=3/timestamp=041 sequence=3/r, 'epoch=0001-01-01 tick=1500000ns timestamp=41', 'epoch=9876-12-31 tick=1ms timestamp=41')
 {
 	ok(create_functions($layout), "\"$layout\" is a layout");
 	is($server->safe_psql('reader', 'SELECT snowflake_decode(123456789)'), $server->safe_psql('postgres', "SELECT snowflake_decode(123456789, '$layout')"), 'and has the same parts');

@@ -1,0 +1,86 @@
+# snowflake_setup() of portable/snowflake.sql: it neither takes nor calls objects of other roles, keeps the layout of the
+# database, repairs a database that was restored without data, and is called by many sessions at once.
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use SnowflakeTest;
+
+my $server = snowflake_server('main', { preload => '', extension => 0 }, 'timezone = UTC', 'max_connections = 50');
+$server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; CREATE DATABASE shop OWNER owner');
+$server->safe_psql('shop', 'GRANT CREATE ON SCHEMA public TO app');
+
+sub refuses
+{
+	my ($pattern, %arguments) = @_;
+
+	ok(!edition($server, 'shop', %arguments), "$pattern: refused");
+	like(slurp_file("$scratch/refusal"), $pattern, 'with this error');
+}
+
+# What another role has made, of the name of one of the objects: also a function that would match a call better, and one that
+# has just the parameters, which CREATE OR REPLACE by a superuser would leave to its owner.
+for my $user ('owner', scalar getpwuid($<))
+{
+	local $ENV{PGUSER} = $user;
+
+	for my $planted ('FUNCTION snowflake_checked(bigint, bigint, text) RETURNS bigint LANGUAGE sql RETURN 0', 'FUNCTION snowflake_nextval() RETURNS bigint LANGUAGE sql RETURN 0',
+		'FUNCTION snowflake_server_layout() RETURNS text LANGUAGE sql RETURN $$twitter$$', 'TABLE snowflake_server ()', 'SEQUENCE snowflake_base', 'TYPE snowflake_layout AS (epoch bigint)')
+	{
+		my ($kind, $name) = $planted =~ /^(\w+ )(\w+(?:\([^)]*\))?)/;
+
+		$server->safe_psql('shop', "SET ROLE app; CREATE $planted", extra_params => [ '-U', scalar getpwuid($<) ]);
+		refuses(qr/"snowflake_\w+" in schema public belongs to role app/, machine_id => 7);
+		$server->safe_psql('shop', "DROP $kind $name", extra_params => [ '-U', scalar getpwuid($<) ]);
+	}
+}
+$ENV{PGUSER} = 'owner';
+
+# A function of another name that a function here would call, if search_path were that of the caller.
+$server->safe_psql('shop', 'SET ROLE app; CREATE FUNCTION to_timestamp(bigint) RETURNS timestamptz LANGUAGE sql RETURN $$infinity$$::timestamptz; CREATE FUNCTION format(text, text, numeric) RETURNS text LANGUAGE sql RETURN $$planted$$',
+	extra_params => [ '-U', scalar getpwuid($<) ]);
+ok(edition($server, 'shop', layout => 'discord'), 'functions that read IDs');
+is($server->safe_psql('shop', q{SELECT count(*) FROM pg_depend WHERE refobjid = 'to_timestamp(bigint)'::regprocedure}), '0', 'they do not use what another role has made');
+fails_with($server, "\\connect shop\nSELECT snowflake_timestamp(-1)", '22023', qr/ID -1 is out of range/);
+
+# The layout is that of the database, unless it is given.
+my $layout = 'SELECT snowflake_timestamp(0)';
+ok(edition($server, 'shop'), 'again');
+is($server->safe_psql('shop', $layout), '2015-01-01 00:00:00+00', 'the layout is kept');
+ok(edition($server, 'shop', layout => 'sonyflake'), 'another layout');
+is($server->safe_psql('shop', $layout), '2014-09-01 00:00:00+00', 'is that of functions that only read IDs');
+ok(edition($server, 'shop', machine_id => 7), 'a machine ID');
+is($server->safe_psql('shop', 'SELECT snowflake_machine_id(snowflake_id()), snowflake_server_layout()'), '7|epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16', 'the layout is kept, and recorded');
+refuses(qr/the layout of the IDs of this database cannot be changed\nDETAIL:  The layout is "epoch=2014-09-01 /, layout => 'discord');
+refuses(qr/the layout of the IDs of this database cannot be changed/, layout => 'discord', machine_id => 7);
+ok(edition($server, 'shop', layout => 'epoch=2014-09-01T00:00:00Z tick=0.01s timestamp=39 sequence=8 machine=16'), 'the same layout in other words');
+is($server->safe_psql('shop', $layout), '2014-09-01 00:00:00+00', 'functions that read IDs are as before');
+
+# A second generator.
+$server->safe_psql('shop', 'CREATE SCHEMA other');
+refuses(qr/this database issues Snowflake IDs in schema public\nHINT:  Set the argument "schema"/, schema => 'other', machine_id => 8);
+ok(edition($server, 'shop', schema => 'other', layout => 'discord'), 'functions that read IDs can be in two schemas');
+refuses(qr/schema "none" does not exist/, schema => 'none');
+
+# A dump without data: IDs are refused until the database has a machine ID, and the layout is kept.
+$server->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner', extra_params => [ '-U', scalar getpwuid($<) ]);
+$server->safe_psql('shop', 'DROP SCHEMA other CASCADE; CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_id(), at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, $$sonyflake$$)) STORED)');
+$server->command_ok([ 'pg_dump', '--schema-only', '-f', "$scratch/schema.sql", $server->connstr('shop') ], 'a dump without data');
+$server->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-U', scalar getpwuid($<), '-f', "$scratch/schema.sql", $server->connstr('restored') ], 'is restored');
+fails_with($server, "\\connect restored\nINSERT INTO items DEFAULT VALUES", '55000', qr/the sequences of Snowflake IDs have no values.*HINT:  Run snowflake_setup\(\) with a machine ID/s);
+ok(edition($server, 'restored', machine_id => 8), 'a setup');
+is($server->safe_psql('restored', q{INSERT INTO items DEFAULT VALUES; SELECT snowflake_machine_id(id), abs(extract(epoch FROM at - clock_timestamp())) < 600, snowflake_timestamp(0) FROM items}),
+	'8|t|2014-09-01 00:00:00+00', 'repairs it');
+
+# Many at once, while IDs are issued.
+my $script = "$scratch/setup.sql";
+append_to_file($script, "SELECT snowflake_setup(machine_id => :client_id);\n");
+my $inserts = "$scratch/inserts.sql";
+append_to_file($inserts, "INSERT INTO items DEFAULT VALUES;\n");
+my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-T', '600', '-f', $inserts, $server->connstr('restored') ], '>', '/dev/null', '2>', "$scratch/load");
+$server->poll_query_until('restored', 'SELECT count(*) > 100 FROM items');
+$server->command_ok([ 'pgbench', '-n', '-c', '8', '-t', scaled(10, 3), '-f', $script, $server->connstr('restored') ], 'setups at once');
+$server->poll_query_until('restored', 'SELECT count(DISTINCT snowflake_machine_id(id)) > 1 FROM items');
+$load->kill_kill;
+unlike(slurp_file("$scratch/load"), qr/ERROR/, 'no INSERT fails');
+$server->stop;
+
+done_testing();
