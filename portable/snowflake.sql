@@ -133,8 +133,8 @@ BEGIN
 	INTO existing USING 'snowflake_setup', format('%I.snowflake_server_layout', schema);
 
 	-- The objects.  Functions with a layout as an argument are those that have no such argument as
-	-- well, with the parts of the layout of the database as constants.  None of these is strict, so
-	-- that the planner can inline them.
+	-- well, with the parts of the layout of the database as constants.  Those that the planner can
+	-- inline are not strict.
 	FOR item IN SELECT object.*, split_part(signature, '(', 1) AS name, has_argument
 		FROM (VALUES
 ('TYPE', 'snowflake_layout', $create$AS (epoch bigint, tick bigint, first_instant timestamp,
@@ -185,9 +185,12 @@ BEGIN
 			THEN substring(value, '^0*([0-9]{1,2})$') END AS integer) AS bits,
 		CAST(CASE WHEN key IN ('epoch', 'tick')
 			THEN substring(value, '^([0-9]+(|[.][0-9]+))[mnu]{0,1}s$') END AS numeric) AS number,
-		CAST(CASE WHEN key = 'epoch' AND value ~ ('^[0-9]{4}-[0-9][0-9]-[0-9][0-9](|T([01][0-9]|'
-				'2[0-3])[:][0-5][0-9][:][0-5][0-9](|[.][0-9]{1,6})Z)$') THEN value END
-			AS timestamp) AS instant,
+		CAST(CASE WHEN key = 'epoch' AND value !~ '^0000' AND value ~ ('^[0-9]{4}-(0[1-9]|1[0-2])-'
+				'[0-9]{2}(|T([01][0-9]|2[0-3])[:][0-5][0-9][:][0-5][0-9](|[.][0-9]{1,6})Z)$')
+			THEN overlay(value PLACING '01' FROM 9 FOR 2) END AS timestamp) AS in_month,
+		CAST(CASE WHEN in_month IS NOT NULL THEN substr(value, 9, 2) END AS integer) AS day,
+		CAST(in_month + (day - 1) * interval '1 day' AS timestamp) AS sum,
+		CAST(CASE WHEN extract(day FROM sum) = day THEN sum END AS timestamp) AS instant,
 		CAST(number * CASE WHEN value LIKE '%ns' THEN 0.001 WHEN value LIKE '%us' THEN 1
 			WHEN value LIKE '%ms' THEN 1000 ELSE 1000000 END AS numeric) AS duration,
 		coalesce(extract(epoch FROM instant) * 1000000,
@@ -262,7 +265,7 @@ RETURN CASE WHEN id BETWEEN 0 AND layout.last_id
 
 ('FUNCTION', 'snowflake_decode(id bigint, layout text,
 	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)', $create$
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 BEGIN ATOMIC
 	SELECT schema.snowflake_timestamp(id, layout), schema.snowflake_machine_id(id, layout),
 		schema.snowflake_sequence(id, layout);

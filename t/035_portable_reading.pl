@@ -95,11 +95,11 @@ my ($unit_test) = slurp_file("$FindBin::RealBin/../test/unit/test_layout.c") =~ 
 my @bad = map { s/TWITTER "/"epoch=0s tick=1ms timestamp=41 machine=10 sequence=12/r =~ s/"//gr =~ s/\\x(..)/chr hex $1/ger } $unit_test =~ /^\t\t\{((?:TWITTER )?"[^"]*"), \d/mg;
 cmp_ok(scalar @bad, '>', 30, 'definitions of the unit test');
 $server->safe_psql('postgres', 'CREATE DATABASE reader');
-for my $layout (@bad, 'epoch=2024-01-01 tick=3600s timestamp=41', 'epoch=2024-01-01T24:00:00Z tick=1ms timestamp=41', 'epoch=2024-01-01T00:00:00 tick=1ms timestamp=41')
+for my $layout (@bad, 'epoch=2024-01-01 tick=3600s timestamp=41', 'epoch=2024-01-01T24:00:00Z tick=1ms timestamp=41', 'epoch=0000-01-01 tick=1ms timestamp=41', 'epoch=2023-02-29 tick=1ms timestamp=41', 'epoch=2024-01-00 tick=1ms timestamp=41', 'epoch=2024-13-01 tick=1ms timestamp=41', 'epoch=2024-01-01T00:00:00 tick=1ms timestamp=41')
 {
 	fails_with($server, "SELECT snowflake_timestamp(0, \$\$$layout\$\$)", '22023');
 	ok(!create_functions($layout), "\"$layout\" is refused");
-	like(slurp_file("$scratch/refusal"), qr/ERROR:  (?:invalid Snowflake layout|date\/time field value out of range)/, 'with this error');
+	like(slurp_file("$scratch/refusal"), qr/ERROR:  invalid Snowflake layout/, 'with this error');
 }
 for my $layout ('epoch=0s tick=1s timestamp=43', "  sequence=3\tmachine=4 tick=0.25s epoch=1999-12-31T23:59:59.5Z" =~ s/sequence=3/timestamp=041 sequence=3/r, 'epoch=0001-01-01 tick=1500000ns timestamp=41', 'epoch=9876-12-31 tick=1ms timestamp=41')
 {
