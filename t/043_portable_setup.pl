@@ -70,9 +70,13 @@ ok(edition($server, 'restored', machine_id => 8), 'a setup');
 is($server->safe_psql('restored', q{INSERT INTO items DEFAULT VALUES; SELECT snowflake_machine_id(id), abs(extract(epoch FROM at - clock_timestamp())) < 600, snowflake_timestamp(0) FROM items}),
 	'8|t|2014-09-01 00:00:00+00', 'repairs it');
 
-# Many at once, while IDs are issued.
+# Many at once: the first ones of a database, and later ones while IDs are issued.
 my $script = "$scratch/setup.sql";
 append_to_file($script, "SELECT snowflake_setup(machine_id => :client_id);\n");
+$server->safe_psql('postgres', 'CREATE DATABASE fresh OWNER owner', extra_params => [ '-U', scalar getpwuid($<) ]);
+$server->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$FindBin::RealBin/../portable/snowflake.sql", $server->connstr('fresh') ], 'the file alone');
+$server->command_ok([ 'pgbench', '-n', '-c', '8', '-t', '1', '-f', $script, $server->connstr('fresh') ], 'first setups at once');
+like($server->safe_psql('fresh', 'SELECT snowflake_machine_id(snowflake_id())'), qr/^[0-7]$/, 'one of them is the last one');
 my $inserts = "$scratch/inserts.sql";
 append_to_file($inserts, "INSERT INTO items DEFAULT VALUES;\n");
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-T', '600', '-f', $inserts, $server->connstr('restored') ], '>', '/dev/null', '2>', "$scratch/load");

@@ -1,5 +1,5 @@
-// Prisma's schema engine as WebAssembly, from npm, for `prisma db push`, `prisma migrate diff` and
-// `prisma db pull`.  The engine that Prisma's commands use is downloaded from elsewhere.
+// Prisma's schema engine as WebAssembly, from npm, for `prisma db push`, `prisma migrate diff`,
+// `prisma migrate deploy` and `prisma db pull`.  The engine that Prisma's commands use is downloaded from elsewhere.
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { PrismaPg } from "@prisma/adapter-pg";
@@ -7,7 +7,7 @@ import { bindMigrationAwareSqlAdapterFactory } from "@prisma/driver-adapter-util
 import * as engine from "@prisma/schema-engine-wasm/schema_engine_bg";
 
 // PrismaPg 7.10 does not support the type "char" of system catalogs, which the engine reads: it is
-// converted to text.
+// converted to text.  PrismaPg cuts a migration at each semicolon; Prisma's commands send it as a whole.
 class CatalogPg extends PrismaPg {
   async connect() {
     const adapter = await super.connect();
@@ -17,13 +17,14 @@ class CatalogPg extends PrismaPg {
       for (const field of result.fields) if (field.dataTypeID === 18) field.dataTypeID = 25;
       return result;
     };
+    adapter.executeScript = async (script) => { await adapter.client.query(script); };
     return adapter;
   }
 }
 
 const filters = { externalTables: [], externalEnums: [] };
 
-/** db push, migrate diff and db pull for a connection, as for schema.prisma with that content. */
+/** db push, migrate diff, migrate deploy and db pull for a connection, as for schema.prisma with that content. */
 export async function schemaEngine(connection, content) {
   const directory = fileURLToPath(import.meta.resolve("@prisma/schema-engine-wasm/schema_engine_bg")).replace(/[^/]*$/, "");
   const module = await WebAssembly.instantiate(await readFile(`${directory}schema_engine_bg.wasm`), { "./schema_engine_bg.js": engine });
@@ -35,6 +36,13 @@ export async function schemaEngine(connection, content) {
   const schema = files(content);
   const running = await engine.SchemaEngine.new({ datamodels: [["schema.prisma", content]] }, () => {}, bindMigrationAwareSqlAdapterFactory(new CatalogPg(connection)));
   return {
+    // texts of migrations by their names
+    migrate: (migrations) => running.applyMigrations({
+      migrationsList: {
+        baseDir: ".", lockfile: { path: "migration_lock.toml", content: 'provider = "postgresql"' }, shadowDbInitScript: "",
+        migrationDirectories: Object.entries(migrations).map(([path, text]) => ({ path, migrationFile: { path: "migration.sql", content: { tag: "ok", value: text } } })),
+      }, filters,
+    }),
     push: () => running.schemaPush({ force: false, schema, filters }),
     diff: async (text) => (await running.diff({
       from: { tag: "schemaDatasource", ...schema, configDir: "." }, to: { tag: "schemaDatamodel", ...files(text) },
