@@ -16,6 +16,23 @@ sub refuses
 	like(slurp_file("$scratch/refusal"), $pattern, 'with this error');
 }
 
+# The statements of docs/portable.md on a platform whose default privileges grant everything to the roles of its API.
+{
+	my ($statements) = slurp_file("$FindBin::RealBin/../docs/portable.md") =~ /```sql\n(CREATE SCHEMA flakes;.*?)```/s or die 'docs/portable.md has no such statements';
+
+	$server->safe_psql('postgres', 'CREATE ROLE anon; CREATE ROLE authenticated; CREATE ROLE service_role; GRANT authenticated TO owner; CREATE DATABASE platform OWNER owner');
+	local $ENV{PGUSER} = 'owner';
+	$server->safe_psql('platform', 'CREATE SCHEMA auth; GRANT USAGE ON SCHEMA auth TO authenticated; CREATE FUNCTION auth.uid() RETURNS uuid LANGUAGE sql RETURN $$a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11$$::uuid');
+	$server->safe_psql('platform', "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO anon, authenticated, service_role") for 'TABLES', 'SEQUENCES', 'FUNCTIONS', 'TYPES', 'SCHEMAS';
+	$server->safe_psql('platform', $statements =~ s/-- then run (portable\S+)/\n\\i $FindBin::RealBin\/..\/$1/r);
+	is($server->safe_psql('platform', "SET ROLE authenticated; INSERT INTO orders (item) VALUES ('a lamp') RETURNING flakes.snowflake_machine_id(id)"), '7', 'a role of the API inserts rows');
+	for my $statement ("SELECT setval('flakes.snowflake_base', 1)", "SELECT nextval('flakes.snowflake_count')", 'SELECT flakes.snowflake_move(1)', 'BEGIN; LOCK flakes.snowflake_server',
+		'TABLE flakes.snowflake_server', 'SELECT flakes.snowflake_setup(machine_id => 8)')
+	{
+		fails_with($server, "\\connect platform\nSET ROLE authenticated; $statement", '42501');
+	}
+}
+
 # What another role has made, of the name of one of the objects: also a function that would match a call better, and one that
 # has just the parameters, which CREATE OR REPLACE by a superuser would leave to its owner.
 for my $user ('owner', scalar getpwuid($<))
