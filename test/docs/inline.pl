@@ -1,6 +1,6 @@
 #!/usr/bin/env perl
 
-# Tests what pages have as code within a line: functions and settings of the extensions that are named exist, and
+# Tests what pages have as code within a line: functions and settings of the extensions, and functions of the edition in SQL, that are named exist, and
 # statements that are complete can be parsed.  Prints TAP, a test for each page; run by test/docs/run, from the root of the checkout,
 # in a database with both extensions.
 #
@@ -33,6 +33,14 @@ sub inline_code
 	return map { s/\s+/ /gr } $text =~ /(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)/g;
 }
 
+# The functions of the edition in SQL that the extension does not have.
+sub functions_of_edition
+{
+	open my $in, '<', 'portable/snowflake.sql' or die "portable/snowflake.sql: $!\n";
+	local $/ = undef;
+	return <$in> =~ /(?:^CREATE OR REPLACE FUNCTION |^\('FUNCTION', ')(\w+)/gm;
+}
+
 # The first column of a query's rows.
 sub column
 {
@@ -45,7 +53,7 @@ sub column
 }
 
 my %functions = map { $_ => 1 } column("SELECT CASE nspname WHEN 'snowflake_registry' THEN 'snowflake_registry.' ELSE '' END || proname
-	FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace");
+	FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace"), functions_of_edition();
 my %settings = map { $_ => 1 } column('SELECT name FROM pg_settings'), column("SELECT 'snowflake.' || proname FROM pg_proc");
 
 # PL/pgSQL parses the statements of a block before it runs the first one.  What ends too early is the name of a command,
