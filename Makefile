@@ -13,8 +13,10 @@
 # The directory of the sources, found as PGXS does.
 srcdir := $(or $(VPATH),$(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST)))))
 
-EXTENSION = snowflake snowflake_registry
+EXTENSION = snowflake snowflake_registry snowflake_sql
 DATA = $(notdir $(wildcard $(srcdir)/snowflake--*.sql $(srcdir)/snowflake_registry--*.sql))
+# The edition in SQL as an extension.
+DATA_built = snowflake_sql--$(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake_sql.control).sql
 
 # The release, as META.json has it.  PostgreSQL sees the first two numbers (the control files),
 # since a third one changes no SQL; test/release checks that they agree.
@@ -46,6 +48,9 @@ include $(PGXS)
 ifneq ($(realpath $(srcdir)),$(CURDIR))
 $(shell mkdir -p $(sort $(dir $(OBJS))) test/unit)
 endif
+
+$(DATA_built): portable/snowflake.sql
+	cp $< $@
 
 # The core does not depend on PostgreSQL: it is compiled as C99 and without the include
 # paths, so that an #include of a server header does not build.

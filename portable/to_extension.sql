@@ -81,8 +81,11 @@ BEGIN
 			%1$s.snowflake_parts(text), %1$s.snowflake_parse(text);
 		DROP TYPE %1$s.snowflake_layout', schema);
 	FOR command IN
-		SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc
+		SELECT 'DROP EXTENSION snowflake_sql' FROM pg_extension WHERE extname = 'snowflake_sql'
+		UNION ALL SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc
 		WHERE proname = 'snowflake_setup' AND proowner = owner
+			AND NOT EXISTS (SELECT FROM pg_depend
+				WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e')
 	LOOP
 		EXECUTE command;
 	END LOOP;

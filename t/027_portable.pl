@@ -241,6 +241,12 @@ is_switched($server, 'shop', 'in another schema', '"the shop"');
 is($server->safe_psql('shop', $defaults), $before, 'defaults are as before');
 is($server->safe_psql('shop', qq{SELECT "the shop".snowflake_nextval() > $last; $left}), "t\n0", 'and IDs continue above the last one');
 
+# One whose functions were created by the extension snowflake_sql.
+$server->safe_psql('postgres', 'CREATE DATABASE by_extension');
+$server->safe_psql('by_extension', 'CREATE EXTENSION snowflake_sql; SELECT snowflake_setup(machine_id => 9)');
+is_switched($server, 'by_extension', 'with the extension snowflake_sql');
+is($server->safe_psql('by_extension', "$left; SELECT string_agg(extname, ' ') FROM pg_extension WHERE extname LIKE 'snowflake%'"), "0\nsnowflake", 'only the extension snowflake is left');
+
 # One that only reads.
 $server->safe_psql('postgres', 'CREATE DATABASE reader');
 ok(portable('reader', layout => 'discord'), 'functions that only read IDs');

@@ -87,6 +87,21 @@ ok(edition($server, 'restored', machine_id => 8), 'a setup');
 is($server->safe_psql('restored', q{INSERT INTO items DEFAULT VALUES; SELECT snowflake_machine_id(id), abs(extract(epoch FROM at - clock_timestamp())) < 600, snowflake_timestamp(0) FROM items}),
 	'8|t|2014-09-01 00:00:00+00', 'repairs it');
 
+# As an extension, which an ordinary role creates; and by pg_tle, for which a function stands that runs the text.
+$server->safe_psql('postgres', 'CREATE DATABASE extension OWNER owner; CREATE DATABASE tle OWNER owner', extra_params => [ '-U', scalar getpwuid($<) ]);
+is($server->safe_psql('extension', q{CREATE EXTENSION snowflake_sql; SELECT snowflake_setup(machine_id => 7) \g /dev/null
+	CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_id()); INSERT INTO items DEFAULT VALUES RETURNING snowflake_machine_id(id)}), '7', 'the extension snowflake_sql');
+my ($command) = slurp_file("$FindBin::RealBin/../docs/portable.md") =~ /```sh\n(\(echo.*?)```/s or die 'docs/portable.md has no such command';
+system_or_bail('sh', '-c', "cd '$scratch' && ln -sfn '$FindBin::RealBin/../portable' portable && $command");
+$server->safe_psql('tle', 'CREATE SCHEMA pgtle; CREATE FUNCTION pgtle.install_extension(name text, version text, description text, ext text, requires text[] DEFAULT NULL) RETURNS boolean
+	LANGUAGE plpgsql AS $$ BEGIN EXECUTE ext; RETURN name = $q$snowflake_sql$q$; END $$');
+is($server->safe_psql('tle', slurp_file("$scratch/snowflake_sql.tle.sql") . q{;SELECT snowflake_setup(machine_id => 7) \g /dev/null
+	SELECT snowflake_machine_id(snowflake_id())}), "t\n7", 'a text for pg_tle');
+$server->command_ok([ 'pg_dump', '-f', "$scratch/dump.sql", $server->connstr('extension') ], 'a dump');
+$server->safe_psql('postgres', 'CREATE DATABASE copy OWNER owner', extra_params => [ '-U', scalar getpwuid($<) ]);
+$server->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', "$scratch/dump.sql", $server->connstr('copy') ], 'is restored');
+is($server->safe_psql('copy', 'SELECT snowflake_setup(machine_id => 8) \g /dev/null' . "\n" . 'SELECT max(id) < snowflake_id() FROM items; SELECT snowflake_machine_id(snowflake_id())'), "t\n8", 'with all functions');
+
 # Many at once: the first ones of a database, and later ones while IDs are issued.
 my $script = "$scratch/setup.sql";
 append_to_file($script, "SELECT snowflake_setup(machine_id => :client_id);\n");
