@@ -475,10 +475,10 @@ LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
 			EXECUTE format('SELECT %I.snowflake_checked($1, $2, $3)', schema)
 			USING machine_id::numeric, parts.last_machine_id::numeric, 'machine ID'::text;
 			EXECUTE format($query$SELECT string_agg(format('WHEN %%L THEN CAST(%%L AS %%s)', name,
-					%1$I.snowflake_parse(definition), '%1$I.snowflake_layout'), ' ')
+					%1$I.snowflake_parse(definition), $3), ' ')
 				FROM (SELECT * FROM jsonb_each_text($1) UNION SELECT $2, $2)
 					AS preset (name, definition)$query$, schema)
-			INTO command USING presets, layout;
+			INTO command USING presets, layout, format('%I.snowflake_layout', schema);
 			constants := (SELECT jsonb_object_agg('layout.' || key, CASE key
 					WHEN 'first_instant' THEN format('timestamp %L', value) ELSE value END)
 				FROM jsonb_each_text(to_jsonb(parts)))

@@ -77,6 +77,14 @@ refuses(qr/this database issues Snowflake IDs in schema public\nHINT:  Set the a
 ok(edition($server, 'shop', schema => 'other', layout => 'discord'), 'functions that read IDs can be in two schemas');
 refuses(qr/schema "none" does not exist/, schema => 'none');
 
+# Any name of a schema, in each function.
+$server->safe_psql('postgres', 'CREATE DATABASE named OWNER owner', extra_params => [ '-U', scalar getpwuid($<) ]);
+$server->safe_psql('named', q{CREATE SCHEMA "it's \\ ""the"" Shop"});
+ok(edition($server, 'named', machine_id => 7, schema => q{it's \\ "the" Shop}, floor => '2020-01-01'), 'a schema with a name that must be quoted') or diag(slurp_file("$scratch/refusal"));
+is($server->safe_psql('named', q{SET search_path = "it's \\ ""the"" Shop"; CREATE TABLE items (id bigint DEFAULT snowflake_id(), at timestamptz DEFAULT snowflake_timestamp(5, 'discord'));
+	INSERT INTO items DEFAULT VALUES; SELECT (snowflake_decode(id)).machine_id, (snowflake_decode(id, 'twitter')).machine_id, count(*) OVER () FROM items, snowflake_nextvals(2);
+	CALL snowflake_horizon()}) =~ s/\d{15,}$/a horizon/r, "7|7|2\n7|7|2\na horizon", 'and the functions there');
+
 # A dump without data: IDs are refused until the database has a machine ID, and the layout is kept.
 $server->safe_psql('postgres', 'CREATE DATABASE restored OWNER owner', extra_params => [ '-U', scalar getpwuid($<) ]);
 $server->safe_psql('shop', 'DROP SCHEMA other CASCADE; CREATE TABLE items (id bigint PRIMARY KEY DEFAULT snowflake_id(), at timestamptz GENERATED ALWAYS AS (snowflake_timestamp(id, $$sonyflake$$)) STORED)');
