@@ -44,12 +44,28 @@
 -- How the horizon works
 --
 -- Before its first ID, a transaction takes a shared advisory lock, whose key is a lower bound of
--- its positions.  snowflake_horizon() first reads the next position, and then looks at the locks.
--- If it finds the lock of a transaction, the horizon is not above its key.  If it does not, either
--- the transaction takes its first position after that, and so at or above the one that was read, or
--- the lock was released, which PostgreSQL does after the end of a transaction is visible to others.
--- A prepared transaction keeps its lock.  A savepoint that is rolled back undoes the lock, and the
--- local setting that says that the lock is held.
+-- its positions.  A reader first reads the next position, and then looks at the locks.  If it finds
+-- the lock of a transaction, the horizon is not above its key.  If it does not, either the
+-- transaction takes its first position after that, and so at or above the one that was read, or
+-- the lock was released, which PostgreSQL does after the transaction has left the list of running
+-- ones.  A snapshot that is taken afterwards sees its rows.  A prepared transaction keeps its lock.
+-- A savepoint that is rolled back undoes the lock, and the local setting that says that the lock
+-- is held.
+--
+-- Such a horizon is right for the snapshots that are taken later, but a query has taken its own
+-- before.  So a horizon is kept with the place of a snapshot that was taken after it was computed.
+-- Places are in the order in which transactions end.  A place is xmax, the greatest ID of a
+-- transaction that has ended, plus one, and the number of transactions below it that are running.
+-- Of two snapshots with the same xmax, the later one has fewer of these, since new transactions
+-- have IDs at or above it.  If both are equal, no transaction with an ID has ended between the
+-- two, and they see the same.  A snapshot does not count its own transaction, but snapshots of a
+-- session are only compared with its own, and those of a later transaction are later.
+--
+-- So a kept horizon is right for each snapshot of the session whose place is not below the kept
+-- one.  snowflake_horizon() keeps a new horizon, unless it has kept one for the place of the
+-- snapshot of its query or a later place.  It returns the greatest one that is right for this
+-- snapshot: the new one, if no transaction has ended meanwhile, and otherwise that of an earlier
+-- call.  Later calls return the new one.
 --
 -- The key has two parts: a constant, 1936617061, and the position in units of 16 ms or somewhat
 -- more, modulo 2^32.  A key is compared with the next position as a difference of up to 2^31 units,
@@ -403,29 +419,56 @@ BEGIN
 END $body$ $create$,
 'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout'),
 
-('PROCEDURE', 'snowflake_horizon(INOUT horizon bigint DEFAULT NULL)', $create$
+-- A setting holds horizons and places.
+('FUNCTION', 'snowflake_place(snapshot pg_snapshot)', $create$RETURNS numeric
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN pg_snapshot_xmax(snapshot)::text::numeric * 1000000
+	- (SELECT count(*) FROM pg_snapshot_xip(snapshot))$create$,
+'for snowflake_horizon(): returns a number that increases when transactions end'),
+
+('FUNCTION', 'snowflake_new_horizon()', $create$RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
-	pos bigint;
-	unit bigint;
+	pos bigint := pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count) + 1;
+	unit bigint := pos >> server.horizon_shift;
 BEGIN
-	IF pg_is_in_recovery() THEN
-		RAISE object_not_in_prerequisite_state USING
-			MESSAGE = 'cannot execute snowflake_horizon() during recovery';
-	ELSIF current_setting('transaction_isolation') !~ '^read' THEN
-		RAISE invalid_transaction_state USING
-			MESSAGE = 'snowflake_horizon() must be called in a READ COMMITTED transaction';
-	END IF;
-	pos := pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count) + 1;
-	unit := pos >> server.horizon_shift;
 	SELECT least(pos, min(unit - age) << server.horizon_shift) INTO pos
 	FROM pg_locks, LATERAL (SELECT unit - objid::bigint & 4294967295 AS age) AS lock
 	WHERE locktype = 'advisory' AND classid = 1936617061 AND objsubid = 2 AND age < 2147483648
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
-	horizon := ((pos >> layout.sequence_bits) << layout.timestamp_shift) | server.machine_bits
-		| ((pos & layout.last_sequence) << layout.sequence_shift);
+	-- PL/pgSQL takes a new snapshot for this statement
+	RETURN format('%s %s', ((pos >> layout.sequence_bits) << layout.timestamp_shift)
+		| server.machine_bits | ((pos & layout.last_sequence) << layout.sequence_shift),
+		schema.snowflake_place(pg_current_snapshot()));
 END $body$ $create$,
-'returns the ID below which no row can appear any more in this database, for statements that begin after the call; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them; raises object_not_in_prerequisite_state on a standby, and invalid_transaction_state in REPEATABLE READ and SERIALIZABLE transactions; the argument is ignored'),
+'for snowflake_horizon(): returns a horizon, and the place of a later snapshot'),
+
+('FUNCTION', 'snowflake_horizon()', $create$RETURNS bigint
+LANGUAGE plpgsql STABLE COST 10000 SET search_path = pg_catalog, pg_temp AS $body$
+DECLARE
+	place numeric := schema.snowflake_place(pg_current_snapshot());
+	kept text[] := string_to_array(current_setting('snowflake_sql.horizons', true), ',');
+	is_fixed boolean := current_setting('transaction_isolation') !~ '^read';
+	horizon bigint;
+BEGIN
+	IF pg_is_in_recovery() THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = 'cannot execute snowflake_horizon() during recovery';
+	END IF;
+	IF NOT is_fixed AND place > coalesce(nullif(split_part(kept[1], ' ', 2), '')::numeric, 0) THEN
+		kept := (schema.snowflake_new_horizon() || kept)[1:8];
+		PERFORM set_config('snowflake_sql.horizons', array_to_string(kept, ','), false);
+	END IF;
+	SELECT max(split_part(item, ' ', 1)::bigint) INTO horizon FROM unnest(kept) AS item
+	WHERE item <> '' AND split_part(item, ' ', 2)::numeric <= place;
+	IF horizon IS NULL AND is_fixed THEN
+		RAISE object_not_in_prerequisite_state USING
+			MESSAGE = 'no horizon is known for the snapshot of this statement',
+			HINT = 'Call snowflake_horizon() in this session before the transaction begins.';
+	END IF;
+	RETURN coalesce(horizon, 0);
+END $body$ $create$,
+'returns the ID below which no row can appear any more in this database, after those that the calling statement sees, or 0 if none is known; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them; raises object_not_in_prerequisite_state on a standby, and in REPEATABLE READ and SERIALIZABLE transactions if the session has not called it before'),
 
 ('FUNCTION', 'snowflake_id()', $create$RETURNS bigint
 LANGUAGE sql RETURN schema.snowflake_nextval()$create$,
@@ -504,7 +547,7 @@ LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
 		FOR token IN SELECT * FROM jsonb_each_text(constants) WHERE value IS NOT NULL LOOP
 			item.definition := replace(item.definition, token.key, token.value);
 		END LOOP;
-		IF item.kind IN ('FUNCTION', 'PROCEDURE') THEN
+		IF item.kind = 'FUNCTION' THEN
 			item.kind := 'OR REPLACE ' || item.kind;
 		END IF;
 		IF item.kind LIKE 'OR %' OR to_regclass(format('%I.%I', schema, item.name)) IS NULL THEN

@@ -5,9 +5,6 @@
 -- library and has the layout of the functions, with a search_path that contains their schema.  The
 -- extension is created in this schema.  docs/portable.md tells which machine ID the server can
 -- have.  Nothing has changed if it fails.
---
--- CALL snowflake_horizon() becomes SELECT snowflake_horizon(), which queries and views can use too.
--- Change the programs that call it.
 DO $$
 DECLARE
 	path CONSTANT text := pg_catalog.current_setting('search_path');
@@ -62,7 +59,8 @@ BEGIN
 		EXECUTE format('SELECT %1$s.snowflake_timestamp(%1$s.snowflake_nextval())', schema)
 		INTO floor;
 		EXECUTE format('DROP ROUTINE %1$s.snowflake_move(bigint), %1$s.snowflake_nextval(),
-				%1$s.snowflake_id(), %1$s.snowflake_horizon(bigint),
+				%1$s.snowflake_id(), %1$s.snowflake_horizon(),
+				%1$s.snowflake_new_horizon(), %1$s.snowflake_place(pg_snapshot),
 				%1$s.snowflake_nextvals(integer), %1$s.snowflake_server_machine_id();
 			DROP SEQUENCE %1$s.snowflake_base, %1$s.snowflake_count;
 			DROP TABLE %1$s.snowflake_server', schema);

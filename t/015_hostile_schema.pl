@@ -94,7 +94,7 @@ SELECT pg_catalog.count(*) FROM evil.snowflake_nextvals(0);
 SELECT evil.snowflake_to_base32(235::bigint);
 SELECT evil.snowflake_from_base32('000000000007b'::text);
 SELECT evil.snowflake_boundary(evil.snowflake_timestamp(4194304::bigint), 'twitter'::text);
-CALL evil.snowflake_horizon(NULL::bigint) \gset
+SELECT evil.snowflake_horizon() AS horizon \gset
 SELECT :horizon OPERATOR(pg_catalog.>) evil.snowflake_encode('2026-01-01'::timestamptz, 3, 4, 'twitter'::text);
 SQL
 for my $call ("evil.snowflake_timestamp(-1::bigint)", "evil.snowflake_timestamp(1::bigint, 'none'::text)", "evil.snowflake_encode('2009-01-01'::timestamptz, 1, 1)", "evil.snowflake_encode('2026-01-01'::timestamptz, -1, 1)")

@@ -1,6 +1,7 @@
 # snowflake_horizon() of portable/snowflake.sql, and the same for a sequence (examples/horizon_for_sequences.sql).
-# A reader up to the horizon misses no row and reads none twice, while transactions end in any order
-# and the server crashes.  A reader that remembers the greatest ID misses rows.
+# Readers up to the horizon miss no row and read none twice, while transactions end in any order
+# and the server crashes: in one statement, also prepared, in REPEATABLE READ and by a cursor that is older than later
+# calls.  A reader that remembers the greatest ID misses rows.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -14,8 +15,9 @@ $server->safe_psql('postgres', "CREATE TABLE numbered (id bigserial PRIMARY KEY,
 $server->safe_psql('postgres', q{
 	CREATE TABLE marked (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), body text);
 	ALTER TABLE numbered ALTER id SET DEFAULT held_nextval('numbered_id_seq');
-	CREATE TABLE positions (reader text PRIMARY KEY, next_id bigint);
-	INSERT INTO positions VALUES ('marked', 0), ('numbered', 0), ('greatest', 0);
+	CREATE TABLE positions (reader text PRIMARY KEY, next_id bigint) WITH (fillfactor = 10);
+	INSERT INTO positions SELECT unnest('{statement,prepared,repeatable,cursor,numbered,greatest}'::text[]), 0;
+	CREATE VIEW new_rows AS SELECT * FROM marked WHERE id < (SELECT snowflake_horizon());
 	CREATE TABLE seen (reader text, id bigint);
 	CREATE FUNCTION seen(name text, first_id bigint, next bigint) RETURNS void LANGUAGE plpgsql AS $$
 	BEGIN
@@ -27,10 +29,15 @@ $server->safe_psql('postgres', q{
 	DECLARE
 		start bigint;
 		horizon bigint;
+		ids bigint[];
+		older CURSOR (first_id bigint) FOR SELECT h, ARRAY(SELECT id FROM marked WHERE id >= first_id AND id < h) FROM (SELECT snowflake_horizon() AS h OFFSET 0) x;
 	BEGIN
-		start := next_id FROM positions WHERE reader = 'marked' FOR UPDATE;
-		CALL snowflake_horizon(horizon);
-		PERFORM seen('marked', start, horizon);
+		start := next_id FROM positions WHERE reader = 'cursor' FOR UPDATE;
+		OPEN older(start);
+		PERFORM snowflake_horizon();
+		FETCH older INTO horizon, ids;
+		INSERT INTO seen SELECT 'cursor', unnest(ids);
+		UPDATE positions SET next_id = greatest(start, horizon) WHERE reader = 'cursor';
 		start := next_id FROM positions WHERE reader = 'numbered' FOR UPDATE;
 		CALL sequence_horizon('numbered_id_seq', horizon);
 		PERFORM seen('numbered', start, horizon);
@@ -73,6 +80,19 @@ INSERT INTO numbered (body) SELECT 'w' FROM generate_series(1, 3);
 \endif
 SQL
 
+# A reader is one statement.
+my $read = "WITH horizon AS MATERIALIZED (SELECT snowflake_horizon() AS h, next_id FROM positions WHERE reader = 'READER'),
+	new AS (INSERT INTO seen SELECT 'READER', id FROM new_rows WHERE id >= (SELECT next_id FROM horizon))
+UPDATE positions SET next_id = greatest(positions.next_id, h) FROM horizon WHERE reader = 'READER';\n" =~ s/\n(?!$)/ /gr;
+my %readers = (
+	statement => [ 'simple', $read ],
+	prepared => [ 'prepared', $read ],
+	repeatable => [ 'simple', "SELECT snowflake_horizon();\nBEGIN ISOLATION LEVEL REPEATABLE READ;\n${read}COMMIT;\n" ]);
+append_to_file("$scratch/$_.sql", $readers{$_}[1] =~ s/READER/$_/gr) for keys %readers;
+
+# All readers, when no transaction ends meanwhile.
+sub read_all { $server->safe_psql('postgres', join('', 'CALL read();', map { $readers{$_}[1] =~ s/READER/$_/gr } keys %readers)); }
+
 sub count_of { return $server->safe_psql('postgres', "SELECT count(*) FROM seen WHERE reader = '$_[0]'"); }
 
 # Advisory locks of others, which have nothing to do with this.
@@ -80,12 +100,13 @@ my $other = $server->background_psql('postgres');
 $other->query_safe('SELECT pg_advisory_lock(0), pg_advisory_lock(-1), pg_advisory_lock(7, 7), pg_advisory_lock(hashtext($$job$$))');
 for my $round (1 .. $rounds)
 {
-	my $before = count_of('marked');
+	my %before = map { $_ => count_of($_) } keys %readers, 'cursor';
 	my @running = (
 		IPC::Run::start([ 'pgbench', '-n', '-c', '8', '-T', '600', '-f', $script, $server->connstr('postgres') ], '>', \my $output, '2>&1'),
+		(map { IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '600', '-M', $readers{$_}[0], '-f', "$scratch/$_.sql", $server->connstr('postgres') ], '>', \my $said, '2>&1') } keys %readers),
 		IPC::Run::start([ 'psql', '-Xq', '-d', $server->connstr('postgres'), '-c', 'CALL read_on()' ], '2>', \my $errors));
 
-	ok(wait_until(sub { count_of('marked') > $before + 2000 && count_of('numbered') > 2000 }), "round $round: rows are read");
+	ok(wait_until(sub { count_of('numbered') > 2000 && !grep { count_of($_) <= $before{$_} + 2000 } keys %before }), "round $round: rows are read");
 	if ($round == $rounds)
 	{
 		$server->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()});
@@ -98,24 +119,30 @@ for my $round (1 .. $rounds)
 	$server->start if $round < $rounds;
 	for my $gid (split /\n/, $server->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
 	{
-		$server->safe_psql('postgres', 'CALL read()');
+		read_all();
 		$server->safe_psql('postgres', "COMMIT PREPARED '$gid'");
 	}
 }
-$server->safe_psql('postgres', 'CALL read()');
-for my $table ('marked', 'numbered')
+read_all();
+for my $reader (sort(keys %readers), 'cursor', 'numbered')
 {
+	my $table = $reader eq 'numbered' ? $reader : 'marked';
+
 	is($server->safe_psql('postgres', "SELECT count(*) FILTER (WHERE s.id IS NULL), count(*) - count(DISTINCT t.id), count(*) > 4000
-		FROM $table t LEFT JOIN seen s ON s.reader = '$table' AND s.id = t.id"), '0|0|t', "table $table: no row is missed, and none is read twice");
+		FROM $table t LEFT JOIN seen s ON s.reader = '$reader' AND s.id = t.id"), '0|0|t', "reader $reader: no row is missed, and none is read twice");
 }
 cmp_ok($server->safe_psql('postgres', "SELECT (SELECT count(*) FROM marked) - (SELECT count(DISTINCT id) FROM seen WHERE reader = 'greatest')"), '>', 0,
 	'a reader by the greatest ID misses some');
 
-# The refusals.
-for my $call ('CALL snowflake_horizon()', "CALL sequence_horizon('numbered_id_seq')")
-{
-	fails_with($server, "BEGIN ISOLATION LEVEL REPEATABLE READ; $call", '25000', qr/must be called in a READ COMMITTED transaction/);
-}
+# What holds the horizon back: the own transaction from its first ID, and a prepared one.
+is($server->safe_psql('postgres', "BEGIN; SELECT snowflake_nextval() AS id \\gset\nSELECT snowflake_horizon() <= :id; COMMIT"), 't', 'an ID of the own transaction');
+my $id = $server->safe_psql('postgres', "BEGIN; INSERT INTO marked (body) VALUES ('p') RETURNING id; PREPARE TRANSACTION 'p'");
+is($server->safe_psql('postgres', "SELECT snowflake_horizon() <= $id; COMMIT PREPARED 'p'; SELECT snowflake_horizon() > $id"), "t\nt", 'an ID of a prepared transaction, until this ends');
+
+# A snapshot that is older than all calls of the session, and one that is older than a call.
+fails_with($server, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT snowflake_horizon()', '55000', qr/no horizon is known for the snapshot.*HINT:  Call snowflake_horizon\(\) in this session before/s);
+is($server->safe_psql('postgres', "SELECT snowflake_horizon() AS h \\gset\nBEGIN ISOLATION LEVEL SERIALIZABLE; SELECT snowflake_horizon() = :h; COMMIT"), 't', 'the horizon of an earlier call');
+fails_with($server, "BEGIN ISOLATION LEVEL REPEATABLE READ; CALL sequence_horizon('numbered_id_seq')", '25000', qr/must be called in a READ COMMITTED transaction/);
 $server->safe_psql('postgres', 'CREATE SEQUENCE cached CACHE 2');
 fails_with($server, "SELECT held_nextval('cached')", '55000', qr/sequence public.cached has a cache/);
 $server->stop;

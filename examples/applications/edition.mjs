@@ -102,7 +102,7 @@ const clients = {
     assert.equal(found.count, 200);
     assert.equal(found.machine_id, 7);
     assert.ok(found.age < 600);
-    const { rows: [{ horizon }] } = await server.query("CALL snowflake_horizon()");
+    const { rows: [{ horizon }] } = await server.query("SELECT snowflake_horizon() AS horizon");
     assert.ok(BigInt(horizon) > BigInt(found.last));
     await server.close();
   }],
