@@ -69,7 +69,11 @@ is_after(const Issued *id, int64 lsn)
 	return id->lsn == 0 || id->lsn > lsn;
 }
 
-/* Issued before the generator was moved back, and not before the time to which it was moved. */
+/*
+ * Issued before the generator was moved back, and not before the time to which it was moved.  With
+ * weak memory, a session can find the generation old after the move, and return an ID that it took
+ * before the move.
+ */
 static bool
 is_moved(const Issued *id, int64 kind)
 {
@@ -77,7 +81,7 @@ is_moved(const Issued *id, int64 kind)
 	Max(lowered_at[NUMBER(TICK)], lowered_at[NUMBER(TOCK)]);
 
 	return id->kind == (SfGeneratorKind) kind && id->time >= moved_to[kind] &&
-		id->returned <= moved;
+		id->returned - (weak ? id->duration : 0) <= moved;
 }
 
 static bool
