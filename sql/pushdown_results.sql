@@ -106,7 +106,7 @@ END $$;
 CREATE TABLE forms AS
 SELECT number, replace(form, ':rows', 'count(*) || '' '' || coalesce(sum(hashint8(id)::bigint), 0) FROM dated WHERE') AS form
 FROM unnest(ARRAY[
-	'SELECT :rows at IN (:at, :at + interval ''1 us'', snowflake_timestamp(:id, $1))',
+	'SELECT :rows at IN (:at, :at + interval ''1 us'', snowflake_timestamp(:id, $1)) AND id < 9223372036854775807',
 	'SELECT :rows NOT at IN (:at, snowflake_timestamp(:id, $1)) OR at IS NULL',
 	'SELECT :rows at IS NOT NULL AND at < :at',
 	'SELECT :rows (snowflake_decode(id, $1)).created_at >= :at',

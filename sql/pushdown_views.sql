@@ -67,6 +67,9 @@ BEGIN
 END $$;
 SET enable_bitmapscan = on;
 SELECT ranges(2), ranges(100), ranges(101);
+-- one for each stable element, but not if there is a volatile one
+EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE created_at IN ('2026-02-01', now() - interval '1 day');
+EXPLAIN (COSTS OFF) SELECT * FROM dated WHERE created_at IN ('2026-02-01', clock_timestamp());
 SET enable_bitmapscan = off;
 DROP FUNCTION ranges;
 

@@ -372,7 +372,7 @@ compare_instants(const ListCell *a, const ListCell *b)
 }
 
 /*
- * The planner makes a constant of an array of constants; before it begins, nothing is evaluated,
+ * The planner makes a constant of an array of constants.  Before it begins, nothing is evaluated,
  * since that could raise an error.
  */
 List *
@@ -391,11 +391,25 @@ sf_instants_of(Node *array)
 		return NIL;
 	foreach(cell, instants)
 	{
-		if (!sf_is_constant(lfirst(cell)))
+		if (IsA(lfirst(cell), Const) && ((Const *) lfirst(cell))->constisnull)
 			return NIL;
 	}
-	list_sort(instants, compare_instants);
+	if (sf_are_constant(instants))
+		list_sort(instants, compare_instants);
 	return instants;
+}
+
+bool
+sf_are_constant(const List *instants)
+{
+	ListCell   *cell;
+
+	foreach(cell, instants)
+	{
+		if (!sf_is_constant(lfirst(cell)))
+			return false;
+	}
+	return true;
 }
 
 bool

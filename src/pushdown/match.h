@@ -78,12 +78,15 @@ extern bool sf_set_instant(SfComparison *comparison, Node *instant);
 extern bool sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison);
 
 /*
- * The elements of an array of timestamptz, in ascending order, if they are constants, and none is
- * null; otherwise NIL.
+ * The elements of an array of timestamptz, in ascending order if they are constants; NIL if one is
+ * the constant null, or the array is another expression.
  */
 extern List *sf_instants_of(Node *array);
 
-/* Whether a list of instants becomes one range for each; otherwise, one range for all. */
+/* Whether all of a list of instants are constants. */
+extern bool sf_are_constant(const List *instants);
+
+/* Whether a list of instants becomes one range for each. */
 extern bool sf_are_few(SfPass *pass, const List *instants);
 
 /* The comparison of the ID of a call with a bound, by the operator of a strategy. */

@@ -192,7 +192,7 @@ range_of(SfPass *pass, SfComparison *comparison, List *instants)
 }
 
 /*
- * The replacement of x = ANY(array): one range for each constant.  Of many constants, the range
+ * The replacement of x = ANY(array): one range for each instant.  Of many constants, the range
  * from the first to the last one, beside the condition.
  */
 static Expr *
@@ -200,6 +200,7 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 {
 	SfComparison comparison;
 	List	   *instants;
+	List	   *bounds;
 	List	   *ranges = NIL;
 	Expr	   *range = NULL;
 	bool		are_exact = true;
@@ -210,14 +211,23 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	if (comparison.call.is_text)
 		return sf_replace_text_any(pass, &comparison, any);
 	instants = sf_instants_of(lsecond(any->args));
+	foreach(cell, instants)
+	{
+		if (!sf_is_worth_replacing(pass, &comparison, lfirst(cell)))
+			return NULL;
+	}
 	if (instants == NIL)
 		return NULL;
 	if (!sf_are_few(pass, instants))
-		return with_condition(pass, range_of(pass, &comparison, instants), false, (Node *) any);
+		return sf_are_constant(instants) ?
+			with_condition(pass, range_of(pass, &comparison, instants), false, (Node *) any) : NULL;
 	foreach(cell, instants)
 	{
 		sf_set_instant(&comparison, lfirst(cell));
-		range = make_andclause(bounds_of(pass, &comparison));
+		bounds = bounds_of(pass, &comparison);
+		if (bounds == NIL)
+			return NULL;
+		range = make_andclause(bounds);
 		ranges = lappend(ranges, range);
 		are_exact = are_exact && comparison.is_exact;
 	}
