@@ -154,6 +154,34 @@ SELECT rows_of('SELECT ' || query, true) = rows_of('SELECT ' || query, false) AS
 SET enable_partitionwise_aggregate = on;
 SELECT rows_of(query, true) = rows_of(query, false) AS same FROM (VALUES ('SELECT snowflake_timestamp(id), count(*) FROM parted GROUP BY 1 ORDER BY 1')) AS queries (query);
 
+-- an index that has the time before the ID; a column that is equal to the time; another collation of a text
+CREATE TABLE timed AS SELECT id, snowflake_timestamp(id) AS at, status, item COLLATE "C" AS item FROM orders;
+CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter'), status, id);
+CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter') DESC, id);
+CREATE INDEX ON timed (at DESC, id);
+CREATE INDEX ON timed (item);
+ANALYZE timed;
+SELECT rows_of(query, true) = rows_of(query, false) AS same, query FROM (VALUES
+	('SELECT snowflake_timestamp(id, ''twitter''), id FROM timed ORDER BY 1, 2'),
+	('SELECT snowflake_timestamp(id, ''twitter''), id FROM timed ORDER BY 1 DESC, 2 DESC'),
+	('SELECT at, id FROM timed WHERE at = snowflake_timestamp(id, ''twitter'') ORDER BY at DESC, id DESC')) AS queries (query);
+SELECT plan_of('SELECT * FROM timed ORDER BY item COLLATE "POSIX", item COLLATE "C", snowflake_timestamp(id) LIMIT 3');
+-- the key is taken back for max() also if rows are made of it
+SELECT rows_of(query, true) = rows_of(query, false) AS same FROM (VALUES
+	('SELECT generate_series(1, 2), max(date_bin(''1 hour'', snowflake_timestamp(id), timestamptz ''2026-01-01'')) FROM parted WHERE date_bin(''1 hour'', snowflake_timestamp(id), timestamptz ''2026-01-01'') <= (SELECT timestamptz ''2026-05-01'')')) AS queries (query);
+-- a comparison of two tables is bounded once, whatever other tables there are
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT (SELECT count(*) FROM regexp_matches(plan_of('SELECT FROM orders a JOIN timed b ON (snowflake_timestamp(a.id), a.status) >= (snowflake_timestamp(b.id), b.status) JOIN small c ON c.n = b.status JOIN turned d ON d.id = c.id'), 'snowflake_boundary', 'g')) AS bounds;
+-- a comparison of rows that stays, for an index on the time, is estimated by the statistics of this index
+CREATE FUNCTION estimate_of(query text) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan -> 0 -> 'Plan' -> 'Plan Rows';
+END $$;
+SELECT estimate_of('SELECT FROM timed WHERE id > 5 AND (snowflake_timestamp(id, ''twitter''), status) > (timestamptz ''2026-05-01'', 5)') BETWEEN 3000 AND 6000 AS is_near;
+
 -- a number that is not an ID remains an error wherever its time is computed
 INSERT INTO refunds VALUES (-5, NULL);
 SELECT snowflake_timestamp(id) FROM refunds ORDER BY 1 DESC NULLS LAST LIMIT 1;
@@ -161,6 +189,6 @@ SELECT at FROM refunds ORDER BY snowflake_timestamp(id) NULLS FIRST OFFSET 200 L
 SELECT min(snowflake_timestamp(id)) FROM refunds;
 SELECT n FROM small ORDER BY snowflake_timestamp(id, 'javascript') DESC LIMIT 1;
 
-DROP TABLE orders, refunds, parted, hashed, listed, turned, small;
+DROP TABLE orders, refunds, parted, hashed, listed, turned, small, timed;
 DROP OPERATOR FAMILY reversed USING btree;
-DROP FUNCTION reversed, rows_of, plan_of;
+DROP FUNCTION reversed, rows_of, plan_of, estimate_of;

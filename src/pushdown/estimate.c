@@ -22,24 +22,25 @@
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
-#include "pushdown/call.h"
 #include "pushdown/estimate.h"
+#include "pushdown/exempt.h"
 #include "settings.h"
 
 static get_relation_stats_hook_type prev_hook = NULL;
 
 /* Whether one of two expressions is the time of a column, which has a range if so. */
 static bool
-compares_time(Node *left, Node *right, AttrNumber attribute, SfCall *call)
+compares_time(SfPass *pass, Node *left, Node *right, AttrNumber attribute, SfCall *call)
 {
 	return ((sf_time_call(left, call) && is_pseudo_constant_clause(right)) ||
 			(sf_time_call(right, call) && is_pseudo_constant_clause(left))) &&
-		!call->is_text && call->column->varattno == attribute;
+		!call->is_text && call->column->varattno == attribute &&
+		sf_applies_to_relation(pass, call);
 }
 
 /* The part of the rows of its range for which a condition is true; -1 if it has no range. */
 static double
-part_of_range(Node *condition, AttrNumber attribute)
+part_of_range(SfPass *pass, Node *condition, AttrNumber attribute)
 {
 	OpExpr	   *operator = (OpExpr *) condition;
 	RowCompareExpr *row = (RowCompareExpr *) condition;
@@ -48,9 +49,10 @@ part_of_range(Node *condition, AttrNumber attribute)
 	int			strategy;
 
 	if (IsA(condition, RowCompareExpr))
-		return compares_time(linitial(row->largs), linitial(row->rargs), attribute, &call) ? 1 : -1;
+		return compares_time(pass, linitial(row->largs), linitial(row->rargs), attribute, &call) ?
+			1 : -1;
 	if (!IsA(condition, OpExpr) || list_length(operator->args) != 2 ||
-		!compares_time(linitial(operator->args), lsecond(operator->args), attribute, &call) ||
+		!compares_time(pass, linitial(operator->args), lsecond(operator->args), attribute, &call) ||
 		call.bucket.function == NULL || call.bucket.width <= 0)
 		return -1;
 	strategy = get_op_opfamily_strategy(operator->opno,
@@ -62,28 +64,36 @@ part_of_range(Node *condition, AttrNumber attribute)
 	return strategy == BTEqualStrategyNumber ? width / (width + 2 * (double) call.bucket.slack) : 1;
 }
 
-/* The conditions on a relation, which not all callers of the hook have. */
-static List *
-conditions_on(PlannerInfo *root, const RangeTblEntry *entry)
+/* The relation of an entry, which not all callers of the hook have; NULL if there is none. */
+static RelOptInfo *
+relation_of(PlannerInfo *root, const RangeTblEntry *entry)
 {
 	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
 		if (root->simple_rte_array[i] == entry && root->simple_rel_array[i])
-			return root->simple_rel_array[i]->baserestrictinfo;
+			return root->simple_rel_array[i];
 	}
-	return NIL;
+	return NULL;
 }
 
 static void
 set_estimates(PlannerInfo *root, const RangeTblEntry *entry, AttrNumber attribute)
 {
+	bool		depends_on_role = false;
+	SfPass		pass = {
+		.root = root,
+		.rel = relation_of(root, entry),
+		.depends_on_role = &depends_on_role,
+	};
 	ListCell   *cell;
 
-	foreach(cell, conditions_on(root, entry))
+	if (pass.rel == NULL || entry->rtekind != RTE_RELATION)
+		return;
+	foreach(cell, pass.rel->baserestrictinfo)
 	{
 		RestrictInfo *condition = lfirst(cell);
 		double		part = condition->norm_selec < 0 ?
-		part_of_range((Node *) condition->clause, attribute) : -1;
+		part_of_range(&pass, (Node *) condition->clause, attribute) : -1;
 
 		if (part >= 0)
 			condition->norm_selec = part;

@@ -238,3 +238,13 @@ sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call)
 	table_close(relation, NoLock);
 	return exempt;
 }
+
+bool
+sf_applies_to_relation(SfPass *pass, const SfCall *call)
+{
+	return call->column->varno == (int) pass->rel->relid && call->column->varlevelsup == 0 &&
+		call->column->varattno > 0 &&
+		sf_may_call(call->function, pass->depends_on_role) &&
+		!sf_is_exempt(pass, pass->root->simple_rte_array[pass->rel->relid]->relid,
+					  call->column->varattno, call);
+}

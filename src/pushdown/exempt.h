@@ -15,4 +15,7 @@
  */
 extern bool sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call);
 
+/* Whether a call is that of a column of the pass's relation, and is to be replaced. */
+extern bool sf_applies_to_relation(SfPass *pass, const SfCall *call);
+
 #endif							/* SF_EXEMPT_H */

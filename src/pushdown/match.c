@@ -196,13 +196,19 @@ is_of_table(SfPass *pass, const SfCall *call)
 		planner_rt_fetch(call->column->varno, pass->root)->rtekind == RTE_RELATION;
 }
 
+/* Whether a call is of the table whose conditions the pass rewrites. */
+static bool
+is_of_pass(const SfPass *pass, const SfCall *call)
+{
+	return call->column->varno == (int) pass->rel->relid;
+}
+
 /* The planner's state of the table of a call; NULL if it has not read the table yet. */
 static RelOptInfo *
 relation_of(const SfPass *pass, const SfCall *call)
 {
-	int			relid = call->column->varno;
-
-	return relid == (int) pass->rel->relid ? pass->rel : pass->root->simple_rel_array[relid];
+	return is_of_pass(pass, call) ? pass->rel :
+		pass->root->simple_rel_array[call->column->varno];
 }
 
 /* The rows of a table.  Those of a parent are not known yet. */
@@ -311,7 +317,8 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 	if (is_call[0] && is_call[1] && calls[0].column->varno != calls[1].column->varno &&
 		is_of_table(pass, &calls[0]) && is_of_table(pass, &calls[1]))
 	{
-		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]))
+		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]) ||
+			!(is_of_pass(pass, &calls[0]) || is_of_pass(pass, &calls[1])))
 			return -1;
 		side = bounded_side(pass, calls);
 		return applies_to_table(pass, &calls[side]) ? side : -1;

@@ -107,6 +107,8 @@ has_order_of_column(RelOptInfo *rel, Ordered *ordered)
 	Oid			type = exprType((Node *) ordered->expression);
 
 	ordered->is_time = column == NULL;
+	if (!ordered->is_time && OidIsValid(ordered->class->ec_collation))
+		return false;			/* no ID */
 	if (ordered->is_time)
 	{
 		if (!sf_time_call((Node *) ordered->expression, &call) || !call.bucket.is_monotonic ||
@@ -188,7 +190,10 @@ ordered_of_key(List *members, AttrNumber column, const PathKey *key)
 	return NULL;
 }
 
-/* The order of an index if its key at a place were an expression that has the order of this key. */
+/*
+ * The order of an index if its key at a place were an expression that has the order of this key.
+ * NIL if the expression adds no key to those before, because one of them is equal to it.
+ */
 static List *
 order_with(PlannerInfo *root, const IndexOptInfo *index, int place, const Ordered *ordered,
 		   ScanDirection direction)
@@ -198,6 +203,7 @@ order_with(PlannerInfo *root, const IndexOptInfo *index, int place, const Ordere
 	Oid			types[INDEX_MAX_KEYS];
 	Oid			collations[INDEX_MAX_KEYS];
 	List	   *keys;
+	int			before;
 
 	memcpy(families, index->sortopfamily, (size_t) place * sizeof(Oid));
 	memcpy(types, index->opcintype, (size_t) place * sizeof(Oid));
@@ -205,15 +211,17 @@ order_with(PlannerInfo *root, const IndexOptInfo *index, int place, const Ordere
 	families[place] = ordered->family;
 	types[place] = ordered->type;
 	collations[place] = ordered->class->ec_collation;
-	other.nkeycolumns = place + 1;
 	other.sortopfamily = families;
 	other.opcintype = types;
 	other.indexcollations = collations;
 	other.indextlist = lappend(list_copy_head(index->indextlist, place),
 							   makeTargetEntry(ordered->expression, (AttrNumber) (place + 1),
 											   NULL, false));
+	other.nkeycolumns = place;
+	before = list_length(build_index_pathkeys(root, &other, direction));
+	other.nkeycolumns = place + 1;
 	keys = build_index_pathkeys(root, &other, direction);
-	return keys && ((PathKey *) llast(keys))->pk_eclass == ordered->class ? keys : NIL;
+	return list_length(keys) > before ? keys : NIL;
 }
 
 /*
@@ -480,14 +488,15 @@ take_keys_back(PlannerInfo *root)
 
 /*
  * The planner tries min() and max() as queries of their own, for which it calls no hook at the end.
+ * Their path is in the list of the grouped relation when this is complete, and is wrapped later.
  */
 static void
-take_keys_of_extremes_back(PlannerInfo *root)
+take_keys_of_extremes_back(const RelOptInfo *grouped)
 {
 	ListCell   *cell;
 	ListCell   *inner;
 
-	foreach(cell, fetch_upper_rel(root, UPPERREL_GROUP_AGG, NULL)->pathlist)
+	foreach(cell, grouped->pathlist)
 	{
 		MinMaxAggPath *path = lfirst(cell);
 
@@ -548,11 +557,12 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input, R
 {
 	if (prev_upper_paths)
 		prev_upper_paths(root, stage, input, output, extra);
-	if (stage != UPPERREL_FINAL || root->glob->invalItems == NIL)
+	if (root->glob->invalItems == NIL)
 		return;
-	take_keys_back(root);
-	if (root->parse->hasAggs)
-		take_keys_of_extremes_back(root);
+	if (stage == UPPERREL_GROUP_AGG && root->parse->hasAggs)
+		take_keys_of_extremes_back(output);
+	if (stage == UPPERREL_FINAL)
+		take_keys_back(root);
 }
 
 void

@@ -48,17 +48,6 @@ PG_FUNCTION_INFO_V1(snowflake_boundary_support);
 
 static sf_relation_hook_type prev_hook = NULL;
 
-/* Whether a call is that of a column of the relation, and is to be replaced. */
-static bool
-applies_to_relation(SfPass *pass, const SfCall *call)
-{
-	return call->column->varno == (int) pass->rel->relid && call->column->varlevelsup == 0 &&
-		call->column->varattno > 0 &&
-		sf_may_call(call->function, pass->depends_on_role) &&
-		!sf_is_exempt(pass, pass->root->simple_rte_array[pass->rel->relid]->relid,
-					  call->column->varattno, call);
-}
-
 /*
  * Conditions on a UNION ALL of tables
  *
@@ -133,7 +122,7 @@ static void
 rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 {
 	SfPass		pass = {
-		.applies = applies_to_relation,
+		.applies = sf_applies_to_relation,
 		.root = root,
 		.rel = rel,
 		.depends_on_role = &root->glob->dependsOnRole

@@ -37,6 +37,8 @@ CREATE UNIQUE INDEX ON domained (id);
 
 CREATE TABLE timed AS SELECT id, n, item FROM plain WHERE n % 2 = 0;
 CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter'));
+CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter'), n, id);
+CREATE INDEX ON timed (snowflake_timestamp(id, 'twitter') DESC, id);
 
 CREATE TABLE partial AS SELECT id, n, item FROM plain;
 CREATE INDEX ON partial (id);
