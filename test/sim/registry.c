@@ -134,7 +134,8 @@ ask(const SfLease *held)
 	int			machine = held->number && chance(2) ? (int) held->machine_id : (int) below(config.machines);
 	bool		renewal = held->number != 0 && machine == (int) held->machine_id &&
 	free_from[machine] == held->until && (quiet || !chance(4));
-	TimestampTz from = renewal ? held->from : Max(wall() - below(20000), free_from[machine]);
+	TimestampTz early = wall() - below(20000);
+	TimestampTz from = renewal ? held->from : Max(early, free_from[machine]);
 	TimestampTz until = Max(from, wall()) + (quiet ? 60000000 : 50000 + below(3000000));
 
 	if (!quiet && chance(10))

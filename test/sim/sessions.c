@@ -293,7 +293,10 @@ promise_horizon(void)
 	if (chance(4))
 		proposal = Max(0, proposal) + below(40);
 	else if (chance(3))
-		proposal = Max(1, proposal - below(40));
+	{
+		proposal -= below(40);
+		proposal = Max(1, proposal);
+	}
 	if (proposal == 0)
 		return;
 	(void) oracle_begin(SF_GENERATOR_BIGINT, false);
