@@ -53,23 +53,21 @@
 -- is held.
 --
 -- Such a horizon is right for the snapshots that are taken later, but a query has taken its own
--- before.  So a horizon is kept with the place of a snapshot that was taken after it was computed.
--- Places are in the order in which transactions end.  A place is xmax, the greatest ID of a
--- transaction that has ended, plus one, and the number of transactions below it that are running.
--- Of two snapshots with the same xmax, the later one has fewer of these, since new transactions
--- have IDs at or above it.  If both are equal, no transaction with an ID has ended between the
--- two, and they see the same.  A snapshot does not count its own transaction, but snapshots of a
--- session are only compared with its own, and those of a later transaction are later.
+-- before.  So a horizon is kept with a snapshot that was taken after it was computed.  It is right
+-- for each snapshot that sees the ends of all transactions that the kept one sees.
+-- snowflake_horizon() keeps a new horizon when it is called with another snapshot than before, and
+-- returns the greatest one that is right for this snapshot: the new one, if no transaction has
+-- ended meanwhile, and otherwise that of an earlier call.  Later calls return the new one.
 --
--- So a kept horizon is right for each snapshot of the session whose place is not below the kept
--- one.  snowflake_horizon() keeps a new horizon, unless it has kept one for the place of the
--- snapshot of its query or a later place.  It returns the greatest one that is right for this
--- snapshot: the new one, if no transaction has ended meanwhile, and otherwise that of an earlier
--- call.  Later calls return the new one.
+-- A snapshot lists running transactions, but not its own one, whose lock a horizon is not above,
+-- and none if it was taken on a standby.
 --
 -- The key has two parts: a constant, 1936617061, and the position in units of 16 ms or somewhat
--- more, modulo 2^32.  A key is compared with the next position as a difference of up to 2^31 units,
--- so a transaction must end within a year.
+-- more, modulo 2^32.  It is that of the next position, or of the clock if that is later, since the
+-- base is moved to the clock afterwards.  A key is compared with the next position as a difference
+-- of up to 2^31 units, so a transaction must end within a year.  A horizon that is a key is below
+-- all IDs of its tick, also those of another machine ID.  When the machine ID changes, the base
+-- leaves its tick.
 --
 -- After a crash or a failover, each sequence is at or above the values that committed transactions
 -- have taken, since their records in WAL are before that of the commit.
@@ -101,6 +99,7 @@ DECLARE
 	}';
 	recorded text;	-- the layout of the database
 	issues boolean;	-- whether the database issues IDs
+	before bigint;	-- its machine ID
 	objects text;	-- a query
 	existing text[];	-- the objects that existed at the beginning
 	parts record;	-- of the layout
@@ -134,6 +133,9 @@ BEGIN
 	END IF;
 
 	issues := to_regclass(format('%I.snowflake_count', schema)) IS NOT NULL;
+	IF issues THEN
+		EXECUTE format('SELECT %I.snowflake_server_machine_id()', schema) INTO before;
+	END IF;
 	objects := format($query$(SELECT 'ROUTINE', oid::regprocedure::text, proname, proowner,
 				coalesce(proacl, acldefault('f', proowner))
 			FROM pg_proc WHERE pronamespace = %1$s OR proname = 'snowflake_setup'
@@ -376,9 +378,12 @@ DECLARE
 	now_tick bigint;
 	began bigint;
 BEGIN
+	began := ((date_part('epoch', clock_timestamp()) * 1000000)::bigint - layout.epoch)
+		/ layout.tick;
 	IF current_setting('snowflake_sql.holds_horizon', true) IS DISTINCT FROM 'on' THEN
-		pos := (pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count))
-			>> server.horizon_shift & 4294967295;
+		pos := greatest(pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count),
+			(began - server.max_ahead) << layout.sequence_bits);
+		pos := pos >> server.horizon_shift & 4294967295;
 		PERFORM pg_advisory_xact_lock_shared(1936617061, (pos - (pos >> 31 << 32))::integer);
 		PERFORM set_config('snowflake_sql.holds_horizon', 'on', true);
 	END IF;
@@ -388,7 +393,6 @@ BEGIN
 		CONTINUE WHEN pg_sequence_last_value(server.base) <> base;
 		now_tick := ((date_part('epoch', clock_timestamp()) * 1000000)::bigint - layout.epoch)
 			/ layout.tick;
-		began := coalesce(began, now_tick);
 		ahead := (pos >> layout.sequence_bits) - now_tick;
 		EXIT WHEN pos >> layout.sequence_bits >= began - server.max_ahead
 			AND ahead <= server.max_ahead;
@@ -419,35 +423,45 @@ BEGIN
 END $body$ $create$,
 'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout'),
 
--- A setting holds horizons and places.
-('FUNCTION', 'snowflake_place(snapshot pg_snapshot)', $create$RETURNS numeric
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN pg_snapshot_xmax(snapshot)::text::numeric * 1000000
-	- (SELECT count(*) FROM pg_snapshot_xip(snapshot))$create$,
-'for snowflake_horizon(): returns a number that increases when transactions end'),
+-- The setting has the last snapshot, and horizons with snapshots, between slashes.
+('FUNCTION', 'snowflake_sees(snapshot pg_snapshot, other pg_snapshot)', $create$RETURNS boolean
+LANGUAGE sql STABLE STRICT
+RETURN pg_snapshot_xmax(other) <= pg_snapshot_xmin(snapshot)
+	OR pg_snapshot_xmax(other) <= pg_snapshot_xmax(snapshot)
+	AND NOT EXISTS (SELECT FROM pg_snapshot_xip(snapshot) AS xid
+		WHERE pg_visible_in_snapshot(xid, other))
+	AND (pg_snapshot_xmin(snapshot) IS NOT DISTINCT FROM pg_current_xact_id_if_assigned()
+		OR EXISTS (SELECT FROM pg_snapshot_xip(snapshot)))$create$,
+'for snowflake_horizon(): returns whether the first snapshot sees the ends of all transactions that the other one sees'),
 
 ('FUNCTION', 'snowflake_new_horizon()', $create$RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
 	pos bigint := pg_sequence_last_value(server.base) + pg_sequence_last_value(server.count) + 1;
 	unit bigint := pos >> server.horizon_shift;
+	held bigint;
+	horizon bigint;
 BEGIN
-	SELECT least(pos, min(unit - age) << server.horizon_shift) INTO pos
+	SELECT min(greatest(unit - age, 0)) << server.horizon_shift INTO held
 	FROM pg_locks, LATERAL (SELECT unit - objid::bigint & 4294967295 AS age) AS lock
 	WHERE locktype = 'advisory' AND classid = 1936617061 AND objsubid = 2 AND age < 2147483648
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+	IF held <= pos THEN
+		horizon := (held >> layout.sequence_bits) << layout.timestamp_shift;
+	ELSE
+		horizon := ((pos >> layout.sequence_bits) << layout.timestamp_shift)
+			| server.machine_bits | ((pos & layout.last_sequence) << layout.sequence_shift);
+	END IF;
 	-- PL/pgSQL takes a new snapshot for this statement
-	RETURN format('%s %s', ((pos >> layout.sequence_bits) << layout.timestamp_shift)
-		| server.machine_bits | ((pos & layout.last_sequence) << layout.sequence_shift),
-		schema.snowflake_place(pg_current_snapshot()));
+	RETURN horizon || ' ' || pg_current_snapshot();
 END $body$ $create$,
-'for snowflake_horizon(): returns a horizon, and the place of a later snapshot'),
+'for snowflake_horizon(): returns a horizon and a later snapshot'),
 
 ('FUNCTION', 'snowflake_horizon()', $create$RETURNS bigint
 LANGUAGE plpgsql STABLE COST 10000 SET search_path = pg_catalog, pg_temp AS $body$
 DECLARE
-	place numeric := schema.snowflake_place(pg_current_snapshot());
-	kept text[] := string_to_array(current_setting('snowflake_sql.horizons', true), ',');
+	seen pg_snapshot := pg_current_snapshot();
+	kept text[] := string_to_array(current_setting('snowflake_sql.horizons', true), '/');
 	is_fixed boolean := current_setting('transaction_isolation') !~ '^read';
 	horizon bigint;
 BEGIN
@@ -455,12 +469,12 @@ BEGIN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = 'cannot execute snowflake_horizon() during recovery';
 	END IF;
-	IF NOT is_fixed AND place > coalesce(nullif(split_part(kept[1], ' ', 2), '')::numeric, 0) THEN
-		kept := (schema.snowflake_new_horizon() || kept)[1:8];
-		PERFORM set_config('snowflake_sql.horizons', array_to_string(kept, ','), false);
+	IF NOT is_fixed AND kept[1] IS DISTINCT FROM seen::text THEN
+		kept := ARRAY[seen::text, schema.snowflake_new_horizon()] || kept[2:8];
+		PERFORM set_config('snowflake_sql.horizons', array_to_string(kept, '/'), false);
 	END IF;
-	SELECT max(split_part(item, ' ', 1)::bigint) INTO horizon FROM unnest(kept) AS item
-	WHERE item <> '' AND split_part(item, ' ', 2)::numeric <= place;
+	SELECT max(split_part(item, ' ', 1)::bigint) INTO horizon FROM unnest(kept[2:]) AS item
+	WHERE schema.snowflake_sees(seen, split_part(item, ' ', 2)::pg_snapshot);
 	IF horizon IS NULL AND is_fixed THEN
 		RAISE object_not_in_prerequisite_state USING
 			MESSAGE = 'no horizon is known for the snapshot of this statement',
@@ -468,7 +482,7 @@ BEGIN
 	END IF;
 	RETURN coalesce(horizon, 0);
 END $body$ $create$,
-'returns the ID below which no row can appear any more in this database, after those that the calling statement sees, or 0 if none is known; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them; raises object_not_in_prerequisite_state on a standby, and in REPEATABLE READ and SERIALIZABLE transactions if the session has not called it before'),
+'returns the ID below which no row can appear any more in this database, after those that the calling statement sees, or 0 if none is known; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them, and not in a savepoint that was rolled back; raises object_not_in_prerequisite_state on a standby, and in REPEATABLE READ and SERIALIZABLE transactions if the session has not called it before'),
 
 ('FUNCTION', 'snowflake_id()', $create$RETURNS bigint
 LANGUAGE sql RETURN schema.snowflake_nextval()$create$,
@@ -566,6 +580,12 @@ LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
 		PERFORM nextval(count)
 		FROM CAST(format('%I.snowflake_count', schema) AS regclass) AS sequence (count)
 		WHERE pg_sequence_last_value(count) IS NULL;
+	END IF;
+	IF before <> machine_id THEN
+		EXECUTE format('SELECT %I.snowflake_move((pg_sequence_last_value($1)
+			+ pg_sequence_last_value($2) >> $3) + 1)', schema)
+		USING format('%I.snowflake_base', schema)::regclass,
+			format('%I.snowflake_count', schema)::regclass, parts.sequence_bits;
 	END IF;
 	IF floor IS NOT NULL THEN
 		EXECUTE format('SELECT %1$I.snowflake_move(%1$I.snowflake_boundary($1) >> $2)', schema)

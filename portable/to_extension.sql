@@ -60,7 +60,7 @@ BEGIN
 		INTO floor;
 		EXECUTE format('DROP ROUTINE %1$s.snowflake_move(bigint), %1$s.snowflake_nextval(),
 				%1$s.snowflake_id(), %1$s.snowflake_horizon(),
-				%1$s.snowflake_new_horizon(), %1$s.snowflake_place(pg_snapshot),
+				%1$s.snowflake_new_horizon(), %1$s.snowflake_sees(pg_snapshot, pg_snapshot),
 				%1$s.snowflake_nextvals(integer), %1$s.snowflake_server_machine_id();
 			DROP SEQUENCE %1$s.snowflake_base, %1$s.snowflake_count;
 			DROP TABLE %1$s.snowflake_server', schema);

@@ -137,7 +137,53 @@ cmp_ok($server->safe_psql('postgres', "SELECT (SELECT count(*) FROM marked) - (S
 # What holds the horizon back: the own transaction from its first ID, and a prepared one.
 is($server->safe_psql('postgres', "BEGIN; SELECT snowflake_nextval() AS id \\gset\nSELECT snowflake_horizon() <= :id; COMMIT"), 't', 'an ID of the own transaction');
 my $id = $server->safe_psql('postgres', "BEGIN; INSERT INTO marked (body) VALUES ('p') RETURNING id; PREPARE TRANSACTION 'p'");
-is($server->safe_psql('postgres', "SELECT snowflake_horizon() <= $id; COMMIT PREPARED 'p'; SELECT snowflake_horizon() > $id"), "t\nt", 'an ID of a prepared transaction, until this ends');
+is($server->safe_psql('postgres', "SELECT snowflake_horizon() <= $id"), 't', 'an ID of a prepared transaction');
+$server->safe_psql('postgres', "COMMIT PREPARED 'p'");
+ok(wait_until(sub { $server->safe_psql('postgres', "SELECT snowflake_horizon() > $id") eq 't' }), 'until it ends');
+
+# The first transaction of a database, whose sequences are moved to the clock, in layouts that began long ago.
+for my $layout (qw(twitter discord instagram sonyflake pgedge javascript), 'epoch=1990-01-01 tick=1ms timestamp=41 machine=10 sequence=12')
+{
+	$server->safe_psql('postgres', 'DROP DATABASE IF EXISTS fresh; CREATE DATABASE fresh');
+	ok(edition($server, 'fresh', machine_id => 7, layout => $layout), $layout);
+	$server->safe_psql('fresh', 'CREATE TABLE marked (id bigint DEFAULT snowflake_nextval())');
+	my $first = $server->background_psql('fresh');
+	my $row = $first->query_safe('BEGIN; INSERT INTO marked DEFAULT VALUES RETURNING id');
+	is($server->safe_psql('fresh', "SELECT snowflake_horizon() <= $row"), 't', 'the first transaction holds the horizon');
+	$first->query_safe('COMMIT');
+	ok(wait_until(sub { $server->safe_psql('fresh', "SELECT snowflake_horizon() > $row") eq 't' }), 'until it ends');
+	$first->quit;
+}
+
+# Another machine ID, within a tick, while a transaction runs, and when none does.
+for my $machine_id (9, 3)
+{
+	$server->safe_psql('postgres', 'DROP DATABASE IF EXISTS fresh; CREATE DATABASE fresh');
+	ok(edition($server, 'fresh', machine_id => 7, layout => 'epoch=2024-01-01 tick=1s timestamp=35 machine=10 sequence=18'), 'machine ID 7');
+	$server->safe_psql('fresh', 'CREATE TABLE marked (id bigint DEFAULT snowflake_nextval())');
+	my $first = $server->background_psql('fresh');
+	my $row = $first->query_safe('BEGIN; INSERT INTO marked DEFAULT VALUES RETURNING id');
+	ok(edition($server, 'fresh', machine_id => $machine_id), "machine ID $machine_id");
+	is($server->safe_psql('fresh', "SELECT snowflake_horizon() <= $row"), 't', 'a transaction of the other one holds the horizon');
+	$first->query_safe('COMMIT');
+	$first->quit;
+	my $horizon;
+	wait_until(sub { $horizon = $server->safe_psql('fresh', 'SELECT snowflake_horizon()') });
+	ok(edition($server, 'fresh', machine_id => 1), 'machine ID 1');
+	is($server->safe_psql('fresh', "INSERT INTO marked DEFAULT VALUES RETURNING id >= $horizon"), 't', 'the next ID is above the horizon');
+}
+
+# Whether a snapshot sees all ends that another one sees, for all pairs of snapshots of up to eight transactions, of which
+# the last one has ended; and for a snapshot of a standby, which lists none.
+is($server->safe_psql('postgres', <<'SQL'), '0|t', 'snapshots are compared by the transactions that have ended');
+WITH snapshots AS (
+	SELECT format('%s:%s:%s', coalesce(running[1], xmax), xmax, array_to_string(running, ','))::pg_snapshot AS snapshot,
+		ARRAY(SELECT x FROM generate_series(100, xmax - 1) x WHERE x <> ALL (running)) AS ended
+	FROM generate_series(100, 107) xmax, generate_series(0, (1 << greatest(xmax - 101, 0)) - 1) bits,
+		LATERAL (SELECT ARRAY(SELECT x FROM generate_series(100, xmax - 1) x WHERE bits >> (x - 100) & 1 = 1) AS running) r)
+SELECT count(*) FILTER (WHERE snowflake_sees(a.snapshot, b.snapshot) <> (b.ended <@ a.ended)), count(*) > 10000 FROM snapshots a, snapshots b
+SQL
+is($server->safe_psql('postgres', "SELECT snowflake_sees('921:923:', '922:922:'), snowflake_sees('921:923:', '921:921:')"), 'f|t', 'also those of a standby');
 
 # A snapshot that is older than all calls of the session, and one that is older than a call.
 fails_with($server, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT snowflake_horizon()', '55000', qr/no horizon is known for the snapshot.*HINT:  Call snowflake_horizon\(\) in this session before/s);
