@@ -160,7 +160,7 @@ for my $machine_id (9, 3)
 {
 	$server->safe_psql('postgres', 'DROP DATABASE IF EXISTS fresh; CREATE DATABASE fresh');
 	ok(edition($server, 'fresh', machine_id => 7, layout => 'epoch=2024-01-01 tick=1s timestamp=35 machine=10 sequence=18'), 'machine ID 7');
-	$server->safe_psql('fresh', 'CREATE TABLE marked (id bigint DEFAULT snowflake_nextval())');
+	$server->safe_psql('fresh', 'CREATE TABLE marked (id bigint DEFAULT snowflake_nextval()); SELECT snowflake_nextval()');
 	my $first = $server->background_psql('fresh');
 	my $row = $first->query_safe('BEGIN; INSERT INTO marked DEFAULT VALUES RETURNING id');
 	ok(edition($server, 'fresh', machine_id => $machine_id), "machine ID $machine_id");
