@@ -70,7 +70,7 @@ for (@clients)
 	}
 	next if $name eq 'pglite';    # which has a server of its own
 	is($server->safe_psql('client', q{INSERT INTO items DEFAULT VALUES;
-		SELECT count(*) = 26, array_agg(DISTINCT (SELECT string_agg(DISTINCT snowflake_machine_id(id)::text, ' ') FROM items)), snowflake_timestamp(5, 'discord') FROM pg_proc WHERE proname LIKE 'snowflake%'}),
+		SELECT count(*) = 28, array_agg(DISTINCT (SELECT string_agg(DISTINCT snowflake_machine_id(id)::text, ' ') FROM items)), snowflake_timestamp(5, 'discord') FROM pg_proc WHERE proname LIKE 'snowflake%'}),
 		't|{7}|2015-01-01 00:00:00+00', "$name: the functions");
 }
 
