@@ -133,9 +133,6 @@ BEGIN
 	END IF;
 
 	issues := to_regclass(format('%I.snowflake_count', schema)) IS NOT NULL;
-	IF issues THEN
-		EXECUTE format('SELECT %I.snowflake_server_machine_id()', schema) INTO before;
-	END IF;
 	objects := format($query$(SELECT 'ROUTINE', oid::regprocedure::text, proname, proowner,
 				coalesce(proacl, acldefault('f', proowner))
 			FROM pg_proc WHERE pronamespace = %1$s OR proname = 'snowflake_setup'
@@ -513,6 +510,12 @@ LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
 					command),
 				HINT = 'If this role has run snowflake_setup() before, run it again as this role.'
 					'  Otherwise drop the object.';
+		END IF;
+
+		IF item.name = 'snowflake_server_machine_id'
+			AND to_regprocedure(format('%I.snowflake_server_machine_id()', schema)) IS NOT NULL
+		THEN
+			EXECUTE format('SELECT %I.snowflake_server_machine_id()', schema) INTO before;
 		END IF;
 
 		-- The functions that parse a layout exist.

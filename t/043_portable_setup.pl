@@ -51,6 +51,11 @@ for my $user ('owner', scalar getpwuid($<))
 }
 $ENV{PGUSER} = 'owner';
 
+# None of them is called before that.
+$server->safe_psql('shop', 'SET ROLE app; CREATE SEQUENCE snowflake_count; CREATE FUNCTION snowflake_server_machine_id() RETURNS integer LANGUAGE sql RETURN 1 / 0', extra_params => [ '-U', scalar getpwuid($<) ]);
+refuses(qr/the layout of the IDs of this database cannot be changed/, machine_id => 7);
+$server->safe_psql('shop', 'DROP SEQUENCE snowflake_count; DROP FUNCTION snowflake_server_machine_id()', extra_params => [ '-U', scalar getpwuid($<) ]);
+
 # A function of another name that a function here would call, if search_path were that of the caller.
 $server->safe_psql('shop', 'SET ROLE app; CREATE FUNCTION to_timestamp(bigint) RETURNS timestamptz LANGUAGE sql RETURN $$infinity$$::timestamptz; CREATE FUNCTION format(text, text, numeric) RETURNS text LANGUAGE sql RETURN $$planted$$',
 	extra_params => [ '-U', scalar getpwuid($<) ]);
