@@ -55,17 +55,7 @@ for my $layout (split(/\n/, $server->safe_psql('postgres', 'SELECT name FROM sno
 is_deeply([ keys %published ], [], 'all published IDs were read');
 
 # What both make of values that are out of range or null: the same, or the same SQLSTATE.
-my $outcomes = <<'SQL';
-CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	outcome text;
-BEGIN
-	EXECUTE 'SELECT ' || call INTO outcome;
-	RETURN outcome;
-EXCEPTION WHEN OTHERS THEN
-	RETURN SQLSTATE;
-END
-$$;
+my $outcomes = $outcome_function . <<'SQL';
 SELECT call, pg_temp.outcome(replace(call, ')', 'LAYOUT)'))
 FROM unnest('{NULL,now(),"timestamptz ''-infinity''","timestamptz ''infinity''","timestamptz ''0044-03-15 BC''","timestamptz ''9999-12-31''"}'::text[]) AS at,
 	unnest('{NULL,-1,0,3,99999999}'::text[]) AS machine, unnest('{NULL,-1,0,5,99999999}'::text[]) AS sequence,

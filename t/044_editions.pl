@@ -101,17 +101,7 @@ sub call
 # Functions that issue IDs, and the horizon, are not compared.
 my @common = grep { defined $edition->{$_} && $extension->{$_} eq $edition->{$_} && /^snowflake/ && !/^snowflake_(?:nextvals?|id|horizon|server_machine_id)\(/ } sort keys %$extension;
 cmp_ok(scalar @common, '>=', 15, 'functions that read and make IDs');
-my $outcome = <<'SQL';
-CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $outcome$
-DECLARE
-	outcome text;
-BEGIN
-	EXECUTE 'SELECT ' || call INTO outcome;
-	RETURN outcome;
-EXCEPTION WHEN OTHERS THEN
-	RETURN SQLSTATE;
-END
-$outcome$;
+my $outcome = $outcome_function . <<'SQL';
 CREATE TEMPORARY TABLE calls (call text);
 COPY calls FROM '%s' (FORMAT csv, DELIMITER E'\x02', QUOTE E'\x01');
 SELECT concat(call, ' is ', pg_temp.outcome(call)) FROM calls;

@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wal_writer registry_workers wait_until scaled start_issuing none_is_issued_twice edition);
+our @EXPORT = qw($scratch archive_wal crash major_version postmaster pause_postmaster resume_postmaster kill_process write_pid_file_status snowflake_server restart_with_layout move_back configure fails_with log_matches wait_for_log children wal_writer registry_workers wait_until scaled start_issuing none_is_issued_twice edition $outcome_function);
 
 sub import
 {
@@ -439,6 +439,25 @@ sub wait_for_log
 
 	wait_until(sub { substr(slurp_file($server->logfile), $from) =~ $pattern });
 	log_matches($server, $from, $pattern, $name);
+}
+
+# A function that returns the result of a call as a text, or its SQLSTATE.
+our $outcome_function;
+
+BEGIN
+{
+	$outcome_function = <<'SQL';
+CREATE FUNCTION pg_temp.outcome(call text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	outcome text;
+BEGIN
+	EXECUTE 'SELECT ' || call INTO outcome;
+	RETURN outcome;
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLSTATE;
+END
+$$;
+SQL
 }
 
 # Create the functions of the edition in SQL in a database, by a psql that ends at an error, whose text is in the file
