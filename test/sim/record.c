@@ -59,11 +59,14 @@ end_of(int number)
 	return (TimestampTz) (in_memory[number] + (uint64) SF_UNIX_EPOCH);
 }
 
-/* The number on disk was lowered: the generator is closed since. */
+/*
+ * The number on disk was lowered: the generator is closed since.  With weak memory, other
+ * sessions may not see this before the move ends.
+ */
 static bool
 is_lowered(SfGeneratorKind kind)
 {
-	return move_begun[kind] &&
+	return move_begun[kind] && !weak &&
 		lowered_at[kind == SF_GENERATOR_BIGINT ? NUMBER(BIGINT) : NUMBER(TICK)] != 0;
 }
 
