@@ -281,12 +281,13 @@ check() {
 	as_owner make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# The TAP tests, those that take the longest first, so that none of them runs alone at the end.
-tap_tests() (
-	local long=(100_sno 202_registry_worker 204_registry_lost 023_slow_disk 029_convert_key 206_registry_identity 207_registry_away
-		201_registry_lost_leases 006_clock 034_shards 007_durable 209_false_registry 208_registry_standby 203_fleet
-		003_concurrency 035_portable_reading 027_portable 031_random_schemas 017_horizon 026_watermark 025_interrupts 013_migration)
+# The TAP tests, or those of a directory, the longest first, so that none of them runs alone at the end.
+tap_tests() ( # [DIRECTORY]
+	local long=(t/{100_sno,202_registry_worker,204_registry_lost,023_slow_disk} migration/t/convert_key
+		t/{206_registry_identity,207_registry_away,201_registry_lost_leases,006_clock,034_shards,007_durable}
+		t/{209_false_registry,208_registry_standby,203_fleet,003_concurrency,035_portable_reading,027_portable}
+		migration/t/random_schemas t/{017_horizon,026_watermark,025_interrupts,013_migration})
 
 	cd "$top" || return 1
-	{ printf 't/%s.pl\n' "${long[@]}"; printf '%s\n' t/*.pl; } | awk '!seen[$0]++' | paste -sd ' '
+	{ printf '%s.pl\n' "${long[@]}"; printf '%s\n' t/*.pl migration/t/*.pl; } | awk '!seen[$0]++' | grep "^${1:-}" | paste -sd ' '
 )

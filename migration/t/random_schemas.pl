@@ -1,4 +1,4 @@
-# Schemas drawn at random: examples/convert_key.sql refuses a schema before it changes anything, or
+# Schemas drawn at random: migration/convert_key.sql refuses a schema before it changes anything, or
 # converts it without a difference, while a program writes, and although the script is killed or
 # canceled at a random step.
 #
@@ -9,14 +9,14 @@
 # SNOWFLAKE_TEST_SCHEMAS=300 draws that many, from SNOWFLAKE_TEST_SEED, and SNOWFLAKE_TEST_SECONDS=600 for so long.  A failure
 # prints the seed of its schema.
 use FindBin;
-use lib "$FindBin::RealBin/lib";
+use lib "$FindBin::RealBin/../../t/lib";
 use SnowflakeTest;
 use List::Util qw(any all);
 
 my $end = $ENV{SNOWFLAKE_TEST_SECONDS} && time + $ENV{SNOWFLAKE_TEST_SECONDS};
 my $count = $ENV{SNOWFLAKE_TEST_SCHEMAS} // ($end ? 1_000_000 : scaled(8, 4));
 my $first_seed = $ENV{SNOWFLAKE_TEST_SEED} // 20000;
-my $script = "$FindBin::RealBin/../examples/convert_key.sql";
+my $script = "$FindBin::RealBin/../convert_key.sql";
 my $server = snowflake_server('main', 'snowflake.machine_id = 3', "timezone = 'UTC'", 'wal_level = logical');
 my %file = map { $_ => "$scratch/$_" } qw(writer.sql writer.out script.out);
 

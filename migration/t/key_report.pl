@@ -1,11 +1,11 @@
-# examples/key_report.sql on a schema of 63 tables: the report, its statements in order, each with the lock and the rewrite that it announces, and the
+# migration/key_report.sql on a schema of 63 tables: the report, its statements in order, each with the lock and the rewrite that it announces, and the
 # same data afterwards, with new rows that have Snowflake IDs.
 use FindBin;
-use lib "$FindBin::RealBin/lib";
+use lib "$FindBin::RealBin/../../t/lib";
 use SnowflakeTest;
 
 my $server = snowflake_server('server', 'snowflake.machine_id = 3', 'wal_level = logical');
-my $report = "$FindBin::RealBin/../examples/key_report.sql";
+my $report = "$FindBin::RealBin/../key_report.sql";
 
 $server->safe_psql('postgres', <<'SQL');
 CREATE SCHEMA "The Shop";

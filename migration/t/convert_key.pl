@@ -1,15 +1,15 @@
-# examples/convert_key.sql, for a key of type integer and one of type uuid, while programs write: the server is killed in each
+# migration/convert_key.sql, for a key of type integer and one of type uuid, while programs write: the server is killed in each
 # step, and the script started again.  Then no row is lost or different, the new objects equal the old ones, and the way
 # back leaves nothing.
 #
 # SNOWFLAKE_TEST_ROWS=2000000 measures instead: nothing is killed, and how long writers and readers wait is printed.
 use FindBin;
-use lib "$FindBin::RealBin/lib";
+use lib "$FindBin::RealBin/../../t/lib";
 use SnowflakeTest;
 
 my $measures = $ENV{SNOWFLAKE_TEST_ROWS};
 my $rows = $measures // scaled(20000, 4000);
-my $script = "$FindBin::RealBin/../examples/convert_key.sql";
+my $script = "$FindBin::RealBin/../convert_key.sql";
 my $server = snowflake_server('main', 'snowflake.machine_id = 3', "timezone = 'UTC'", 'max_wal_senders = 0', 'wal_level = replica',
 	$measures ? ('fsync = on', 'log_statement = none', 'log_lock_waits = on', 'deadlock_timeout = 60ms', 'log_connections = off', 'log_disconnections = off', 'shared_buffers = 1GB', 'max_wal_size = 8GB', 'checkpoint_timeout = 5min') : ());
 my $database = 'postgres';

@@ -1,10 +1,10 @@
 -- The keys of a database: where their values come from, what refers to them, and the statements
 -- that give them Snowflake IDs, in order.
 --
---   psql -f examples/key_report.sql                        all schemas
---   psql -v schema='app|shop' -f examples/key_report.sql   the schemas whose names match a regular
+--   psql -f migration/key_report.sql                        all schemas
+--   psql -v schema='app|shop' -f migration/key_report.sql   the schemas whose names match a regular
 --                                                          expression
---   psql -v adopt=on -f examples/key_report.sql            first runs the statements that need no
+--   psql -v adopt=on -f migration/key_report.sql            first runs the statements that need no
 --                                                          decision, each in its own transaction
 --
 -- Only temporary objects are created.  The table key_report has a row for each column that has a
