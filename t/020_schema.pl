@@ -141,6 +141,29 @@ for ('restored', 'cleaned')
 	is(value('SELECT (SELECT count(*) FROM new_orders) = (SELECT count(*) FROM orders)', $_), 't', "$_: the view of the feed has them");
 }
 
+# The forms of docs/sno.md: a view with one on the left is not restored, and one with that on the right is.
+$server->safe_psql('postgres', "CREATE DATABASE forms; CREATE DATABASE restored_forms");
+$server->safe_psql('forms', q{CREATE EXTENSION snowflake; CREATE TABLE a (id sno, other sno, n integer); CREATE TABLE b (id sno, m integer)});
+my @forms = (
+	[ 'SELECT n, m FROM a JOIN b USING (id)', 'SELECT n, m FROM a JOIN b ON a.id = b.id' ],
+	[ 'SELECT n, m FROM (SELECT id, n FROM a) a NATURAL JOIN b', 'SELECT n, m FROM a JOIN b ON a.id = b.id' ],
+	[ q{SELECT CASE id WHEN '9q7wrejc2222g222' THEN 1 END FROM a}, q{SELECT CASE WHEN id = '9q7wrejc2222g222' THEN 1 END FROM a} ],
+	[ 'SELECT NULLIF(id, other) FROM a', 'SELECT CASE WHEN id = other THEN NULL ELSE id END FROM a' ],
+	[ 'SELECT n FROM a WHERE id IS DISTINCT FROM other', 'SELECT n FROM a WHERE (id = other) IS NOT TRUE AND NOT (id IS NULL AND other IS NULL)' ],
+	[ 'SELECT n FROM a WHERE (id, n) < (other, 3)', 'SELECT n FROM a WHERE id < other OR id = other AND n < 3' ],
+	[ 'SELECT n FROM a WHERE (id, n) IN (SELECT id, m FROM b)', 'SELECT n FROM a WHERE EXISTS (SELECT FROM b WHERE b.id = a.id AND m = n)' ]);
+my @restored = (q{SELECT n FROM a WHERE id IN ('9q7wrejc2222g222', '9q7wrejc2222g223') OR id = ANY (ARRAY[other])}, 'SELECT n FROM a WHERE id BETWEEN other AND id',
+	'SELECT n FROM a WHERE (id, n) = (other, 3)', 'SELECT DISTINCT id FROM a', 'SELECT id, max(n) FROM a GROUP BY id', 'SELECT id FROM a UNION SELECT id FROM b', 'SELECT GREATEST(id, other) FROM a');
+$server->safe_psql('forms', join ';', map({ ("CREATE VIEW lost_$_ AS $forms[$_][0]", "CREATE VIEW kept_$_ AS $forms[$_][1]") } 0 .. $#forms),
+	map { "CREATE VIEW kept_also_$_ AS $restored[$_]" } 0 .. $#restored);
+$server->safe_psql('forms', q{INSERT INTO a SELECT id, other, n FROM (VALUES ('9q7wrejc2222g222'::sno), ('9q7wrejc2222g223'), (NULL)) i (id),
+	(VALUES ('9q7wrejc2222g222'::sno), ('9q7wrejc2222g223'), (NULL)) o (other), generate_series(1, 4) n; INSERT INTO b SELECT id, n FROM a});
+is($server->safe_psql('forms', "TABLE lost_$_ ORDER BY 1"), $server->safe_psql('forms', "TABLE kept_$_ ORDER BY 1"), "the same rows: $forms[$_][1]") for 0 .. $#forms;
+$server->run_log([ 'pg_dump', '--schema-only', '-f', "$scratch/forms.sql", $server->connstr('forms') ]);
+$server->psql('restored_forms', slurp_file("$scratch/forms.sql"), on_error_stop => 0);
+is($server->safe_psql('restored_forms', q{SELECT string_agg(relname, ' ' ORDER BY relname COLLATE "C") FROM pg_class WHERE relname ~ '^(lost|kept)_'}),
+	join(' ', sort map({ "kept_$_" } 0 .. $#forms), map { "kept_also_$_" } 0 .. $#restored), 'the forms that are restored');
+
 # Logical replication: workers have a search_path of pg_catalog alone.
 $server->safe_psql('postgres', 'CREATE DATABASE replica');
 create_extension('replica');
