@@ -115,6 +115,20 @@ sub check_functions
 	return;
 }
 
+# A shorter page: its signatures are those of the page that has all, and functions and settings that it names exist.
+sub check_summary
+{
+	my ($summary, $page) = @_;
+	my $text = slurp($summary);
+	my %all = map { $_ => 1 } map { s/\s+/ /gr } map { split /\n(?! )/ } slurp($page) =~ /^```text\n(.*?)^```/gms;
+	my @signatures = map { split /\n/ } $text =~ /^```text\n(.*?)^```/gms;
+
+	cmp_ok(scalar @signatures, '>=', 10, "$summary has signatures");
+	is_deeply([ grep { !$all{$_} } @signatures ], [], "$summary has the signatures of $page");
+	cmp_ok(scalar(split /\n/, $text), '<=', 200, "$summary is short");
+	return;
+}
+
 # The columns of views, in the table below the heading that is the view's name.
 sub check_columns
 {
@@ -169,6 +183,7 @@ sub check_names
 
 check_functions('snowflake', 'docs/reference/functions.md');
 check_functions('snowflake_registry', 'docs/reference/registry.md');
+check_summary('llms.txt', 'docs/reference/functions.md');
 check_columns('docs/reference/functions.md', 'snowflake_layouts');
 check_columns('docs/reference/monitoring.md', 'pg_stat_snowflake', 'pg_stat_snowflake_horizon');
 check_columns('docs/reference/registry.md', 'snowflake_registry.machines', 'snowflake_registry.status');
