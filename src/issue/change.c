@@ -23,8 +23,8 @@
  * again.  It keeps the batch only if the generation is the same.  Suppose it is.  By the barriers
  * of step 3 and after the first reading, the session has read nothing that is older than the end
  * of the change before.  If it had read or swapped anything that the change after it has written
- * in step 2, it would have read the generation of step 1 at last.  So all of its values are those
- * between two changes.
+ * in step 2, its final read would have returned the generation set in step 1.  So all of its
+ * values are those between two changes.
  *
  * Each cursor leaves its tick in a close, and in a change of the machine ID.  A session that holds
  * a batch compares the generation before it issues each ID.  A session that is between this

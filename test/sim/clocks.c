@@ -1,7 +1,7 @@
 /*
  * clocks.c
- *	  "P2: When an ID is issued, its time is at most snowflake.max_ahead ahead of the server's clock,
- *	  and less than a tick plus the duration of the call behind it."  A jump of the clock forward by
+ *	  "P2: When an ID is issued, its time is ahead of the server's clock by at most snowflake.max_ahead,
+ *	  or behind it by less than one tick plus the duration of the call."  A jump of the clock forward by
  *	  more than snowflake.max_clock_step is refused while the server runs, if it moves the generator
  *	  by more than that.  What one generator accepts for itself alone is refused by the other one.
  */

@@ -1,8 +1,8 @@
 /*
  * order.c
- *	  "P3: In a session, each ID is greater than the previous one.  Across the sessions of a server, a
- *	  later ID is greater than an earlier one if more time lies between the two than max_ahead, a
- *	  tick and the duration of both calls together."  IDs of type sno do not increase when the clock
+ *	  "P3: In a session, each ID is greater than the previous one.  Across the sessions of a server,
+ *	  the later of two IDs is greater if the time between them exceeds the sum of max_ahead, a
+ *	  tick, and the durations of both calls."  IDs of type sno do not increase when the clock
  *	  steps back, and a transaction can then use a batch from before.  Each change of a lease
  *	  leaves a tick, so many of them in a moment are like a step back for sno.
  */
