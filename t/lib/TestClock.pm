@@ -61,15 +61,32 @@ sub slow_disk
 	$self->put(32, $seconds);
 }
 
+# Let the clock stand still at a number of microseconds since 1970, and set the monotonic clock off by another number.  That
+# one runs on.
+sub stand_at
+{
+	my ($self, $wall, $monotonic) = @_;
+
+	$self->put_number(8, 1000 * $wall);
+	$self->put_number(16, 1000 * $monotonic);
+}
+
 # Write one of the file's numbers.
 sub put
 {
 	my ($self, $position, $seconds) = @_;
 
+	$self->put_number($position, int($seconds * 1e9));
+}
+
+sub put_number
+{
+	my ($self, $position, $number) = @_;
+
 	open(my $file, -e $self->{file} ? '+<' : '>', $self->{file}) or die "$self->{file}: $!";
 	binmode $file;
 	sysseek($file, $position, 0);
-	syswrite($file, pack('q', int($seconds * 1e9)), 8) == 8 or die "$self->{file}: $!";
+	syswrite($file, pack('q', $number), 8) == 8 or die "$self->{file}: $!";
 	close $file;
 }
 

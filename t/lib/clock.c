@@ -7,7 +7,8 @@
  * 1970 at which it stands still, or 0 if it does not, and a third one by which
  * CLOCK_MONOTONIC is off.  It is mapped, so that a write to it steps the clock of
  * all processes at once, while they run.  The time since the machine booted stays
- * true.  While a fourth number is not 0, writes to files of WAL fail as if the disk were full.
+ * true.  Waits until an instant of CLOCK_MONOTONIC take as long as they would with a
+ * correct clock, unless it is stepped meanwhile.  While a fourth number is not 0, writes to files of WAL fail as if the disk were full.
  * A fifth one is the time in nanoseconds by which each fdatasync() takes longer, which PostgreSQL
  * calls only for WAL.
  */
@@ -15,6 +16,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +106,41 @@ time(time_t *result)
 	if (result)
 		*result = now.tv_sec;
 	return now.tv_sec;
+}
+
+/* An instant of the true CLOCK_MONOTONIC. */
+static struct timespec
+true_instant(const struct timespec *time)
+{
+	int64_t		instant = time->tv_sec * (int64_t) NS_PER_SECOND + time->tv_nsec - (fault ? fault->monotonic_offset : 0);
+	struct timespec result = {0, 0};
+
+	if (instant > 0)
+	{
+		result.tv_sec = instant / NS_PER_SECOND;
+		result.tv_nsec = instant % NS_PER_SECOND;
+	}
+	return result;
+}
+
+/* The two waits of Python, for locks and for time.sleep(). */
+int
+sem_clockwait(sem_t * restrict semaphore, clockid_t clock, const struct timespec *restrict time)
+{
+	static int	(*true_sem_clockwait) (sem_t *, clockid_t, const struct timespec *);
+	struct timespec until = clock == CLOCK_MONOTONIC ? true_instant(time) : *time;
+
+	if (!true_sem_clockwait)
+		true_sem_clockwait = (int (*) (sem_t *, clockid_t, const struct timespec *)) dlsym(RTLD_NEXT, "sem_clockwait");
+	return true_sem_clockwait(semaphore, clock, &until);
+}
+
+int
+clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+	struct timespec until = clock == CLOCK_MONOTONIC && flags == TIMER_ABSTIME ? true_instant(time) : *time;
+
+	return syscall(SYS_clock_nanosleep, clock, flags, &until, left) == 0 ? 0 : errno;
 }
 
 /* PostgreSQL writes WAL by pwrite. */
