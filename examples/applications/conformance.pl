@@ -1,5 +1,6 @@
 #!/usr/bin/env perl
 # Tests generators of applications against a registry: generator.mjs, generator.py and generator.go, or another one.
+# protocol.pl tests each of their calls.
 #
 # Packages: python3-psycopg nodejs npm
 #
@@ -14,21 +15,27 @@
 #
 # A generator is a program, which finds in its environment
 #
-#	SNOWFLAKE_REGISTRY    connection string of the registry, a URL
-#	SNOWFLAKE_LAYOUT      definition of the layout
+#	SNOWFLAKE_REGISTRY    connection string of the registry, a URL, possibly with several hosts
+#	SNOWFLAKE_LAYOUT      definition of the layout, or the name of a preset
 #	SNOWFLAKE_LEASE       length of the lease, in seconds
 #	SNOWFLAKE_HOLDER      name of the holder
-#	SNOWFLAKE_TEST_CLOCK  name of a file that begins with a number of nanoseconds (64 bits, signed, little-endian),
-#	                      which is to be added to the wall clock.  A program that reads the clock by the C library need
-#	                      not read the file, because LD_PRELOAD does that; programs in Go have to
+#	SNOWFLAKE_MAX_WAIT    longest wait of a call, in seconds; 5 if it is not set
+#	SNOWFLAKE_TEST_CLOCK  name of a file that begins with three numbers of nanoseconds (64 bits, signed, little-endian): what
+#	                      is to be added to the wall clock; the time since 1970 at which that stands still, unless it is 0;
+#	                      and what is to be added to the monotonic clock.  A program that reads its clocks by the C library
+#	                      need not read the file, because LD_PRELOAD (t/lib/clock.c) does that; programs in Go have to
 #
+# It reads the clocks at least every second while it waits, since the test moves them.  It exits if it cannot use the layout.
 # It reads lines from its standard input, and answers each by one line, flushed:
 #
-#	next N    N IDs, in ascending order, separated by spaces; or "error SQLSTATE MESSAGE", after 5 seconds at the latest
-#	close     "closed", after the release of the lease; no more IDs are issued
+#	next N       N IDs, in ascending order, separated by spaces; or "error SQLSTATE MESSAGE"
+#	threads P N  N IDs for each of P threads that run at the same time, in any order
+#	fork N       as next N, by a child process, which fork() has made; or "none" if the language has no fork()
+#	close        "closed", after the release of the lease; no more IDs are issued
 use FindBin;
 use lib "$FindBin::RealBin/../../t/lib";
 use Fleet;
+use Generators;
 use SnowflakeTest;
 use TestClock;
 use IO::Select;
@@ -129,27 +136,7 @@ sub is_leased
 	return grep { $_->{from} <= $time && $time < $_->{until} && $_->{holder} =~ $holder } @{ $leases{ $id & 0xffff } // [] };
 }
 
-# The languages that are installed, each with its command.
-sub runs { return system("$_[0] > /dev/null 2>&1") == 0; }
-
-sub commands
-{
-	my $directory = $FindBin::RealBin;
-	my $go = 'GO111MODULE=off GOPATH=/usr/share/gocode';
-	my %commands;
-
-	return (other => [ 'sh', '-c', "exec $ENV{SNOWFLAKE_GENERATOR}" ]) if $ENV{SNOWFLAKE_GENERATOR};
-	$commands{Python} = [ '/usr/bin/python3', "$directory/generator.py" ] if runs("/usr/bin/python3 -c 'import psycopg'");
-	$commands{Node} = [ 'node', "$directory/generator.mjs" ] if runs("cd $directory && node -e 'import(\"pg\")'");
-	$commands{Go} = ["$scratch/generator"] if runs("GOCACHE=$scratch/go $go go build -o $scratch/generator $directory/generator.go");
-	return %commands;
-}
-
-my %commands = commands();
-for my $language ($ENV{SNOWFLAKE_GENERATOR} ? () : ('Go', 'Node', 'Python'))
-{
-  SKIP: { skip "$language or its driver is not installed", 1 unless $commands{$language}; pass("$language is installed"); }
-}
+my %commands = generator_commands();
 
 # Processes of generators.
 my @processes;

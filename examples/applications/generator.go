@@ -1,4 +1,4 @@
-// Snowflake IDs that a Go program generates itself, with a machine ID that a registry leases to it.
+// Snowflake IDs that a Go program generates itself, with a machine ID from a registry; version 1.0.
 //
 // Packages: golang-go golang-github-lib-pq-dev
 //
@@ -16,7 +16,10 @@ import (
 	"fmt"
 	"log"
 	mathrand "math/rand"
+	"net"
+	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,15 +28,27 @@ import (
 	"github.com/lib/pq"
 )
 
+// script/layouts writes these definitions. A layout without machine IDs is of no use here.
+var presets = map[string]string{
+	"twitter":    "epoch=2010-11-04T01:42:54.657Z tick=1ms timestamp=41 machine=10 sequence=12",
+	"discord":    "epoch=2015-01-01T00:00:00Z tick=1ms timestamp=41 machine=10 sequence=12",
+	"instagram":  "epoch=2011-08-24T21:07:01.721Z tick=1ms timestamp=40 machine=13 sequence=10",
+	"sonyflake":  "epoch=2014-09-01T00:00:00Z tick=10ms timestamp=39 sequence=8 machine=16",
+	"pgedge":     "epoch=2023-01-01T00:00:00Z tick=1ms timestamp=41 machine=10 sequence=12",
+	"javascript": "epoch=2020-01-01T00:00:00Z tick=1ms timestamp=41 machine=5 sequence=7",
+}
+
 const (
 	epochPlus = "timestamptz '1970-01-01 00:00:00Z' + interval '1 microsecond' * "
-	commit    = "CALL snowflake_registry.commit("
-	answer    = ", NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
-	length    = "$5::integer * interval '1 second', " + epochPlus + "$6::bigint, $7, $8::bigint)" + answer
-	claim     = commit + "snowflake_registry.claim($1::uuid, $2, $3::integer, $4::integer, " + length
-	renew     = commit + "snowflake_registry.renew($1::uuid, $2::integer, " + epochPlus + "$3::bigint, " + epochPlus + "$4::bigint, " + length
-	release   = commit + "ROW(NULL, NULL, NULL, NULL, NULL, snowflake_registry.release($1::uuid, " + epochPlus +
-		"$2::bigint, $3::bigint)::text, NULL)" + answer
+	// A registry that is not the expected one does nothing, and returns its identity as lease_number.
+	commit = "CALL snowflake_registry.commit(CASE WHEN snowflake_registry.identity() = $1::bigint THEN "
+	answer = " ELSE ROW(NULL, NULL, NULL, snowflake_registry.identity(), NULL, NULL, NULL)::snowflake_registry.answer END," +
+		" NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+	length  = "$6::integer * interval '1 second', " + epochPlus + "$7::bigint, $8, $9::bigint)" + answer
+	claim   = commit + "snowflake_registry.claim($2::uuid, $3, $4::integer, $5::integer, " + length
+	renew   = commit + "snowflake_registry.renew($2::uuid, $3::integer, " + epochPlus + "$4::bigint, " + epochPlus + "$5::bigint, " + length
+	release = commit + "ROW(NULL, NULL, NULL, NULL, NULL, snowflake_registry.release($2::uuid, " + epochPlus +
+		"$3::bigint, $4::bigint)::text, NULL)::snowflake_registry.answer" + answer
 )
 
 // The states of a generator.
@@ -54,60 +69,87 @@ func (e *Error) Error() string {
 
 type lease struct {
 	machineID   int64
-	from, until int64     // microseconds since 1970
-	ends        time.Time // by the monotonic clock
+	from, until int64
+	ends        int64 // by the monotonic clock
 }
 
-// Generator issues IDs. Set the exported fields, and call Start.
+// Generator issues IDs. Set the exported fields, and call Start. Times are in microseconds since 1970.
 type Generator struct {
-	Registry string        // connection string, which should have connect_timeout
-	Layout   string        // definition, as the view snowflake_layouts shows it
+	Registry string        // connection string; several hosts of a URL are tried in turn
+	Layout   string        // preset, or definition as the view snowflake_layouts shows it
 	Lease    time.Duration // its length, in whole seconds
 	MaxWait  time.Duration // longest wait of a call
 	Holder   string
-	Clock    func() int64 // microseconds since 1970
+	Clock    func() (wall, monotonic int64) // SystemClock if nil
 
-	epoch, tickLength int64 // microseconds
+	addresses         []string
+	layout            string
+	epoch, tickLength int64
 	bits, shift       map[string]int
 
 	mutex          sync.Mutex
 	token          string
-	identity       int64
+	identity       sql.NullInt64
 	tick, sequence int64 // of the next ID: they only move forward
 	lease          *lease
 	known          int64 // greatest lease number
 	state, reason  string
-	asked          time.Time
+	asked          int64
 	delay          time.Duration
 	draw           float64
 	closing, done  chan struct{}
+	close          sync.Once
+}
+
+var started = time.Now()
+
+// SystemClock is the wall clock, and one that is never set.
+func SystemClock() (wall, monotonic int64) {
+	return time.Now().UnixMicro(), time.Since(started).Microseconds()
+}
+
+func (g *Generator) wall() int64 {
+	wall, _ := g.Clock()
+	return wall
+}
+
+func (g *Generator) monotonic() int64 {
+	_, monotonic := g.Clock()
+	return monotonic
 }
 
 // Start begins to claim a lease.
 func (g *Generator) Start() error {
-	fields := strings.Fields(g.Layout)
+	if g.Clock == nil {
+		g.Clock = SystemClock
+	}
+	g.layout = g.Layout
+	if definition := presets[g.Layout]; definition != "" {
+		g.layout = definition
+	}
+	parts := regexp.MustCompile(`^epoch=(\S+Z) tick=(\d+(?:us|ms|s)) (timestamp=\d+(?: (?:machine|sequence)=\d+)+)$`).FindStringSubmatch(g.layout)
+	if parts == nil || !strings.Contains(parts[3], "machine") {
+		return fmt.Errorf("layout must be a preset or a definition with machine IDs, not %s", g.Layout)
+	}
+	epoch, err := time.Parse(time.RFC3339Nano, parts[1])
+	if err != nil {
+		return err
+	}
+	tick, err := time.ParseDuration(parts[2])
+	if err != nil {
+		return err
+	}
+	g.epoch, g.tickLength = epoch.UnixMicro(), tick.Microseconds()
 	g.bits, g.shift = map[string]int{}, map[string]int{}
-	shift := 0
+	fields, shift := strings.Fields(parts[3]), 0
 	for i := len(fields) - 1; i >= 0; i-- {
 		name, value, _ := strings.Cut(fields[i], "=")
-		var err error
-		switch name {
-		case "epoch":
-			var epoch time.Time
-			epoch, err = time.Parse(time.RFC3339Nano, value)
-			g.epoch = epoch.UnixMicro()
-		case "tick":
-			var tick time.Duration
-			tick, err = time.ParseDuration(value)
-			g.tickLength = tick.Microseconds()
-		default:
-			g.bits[name], err = strconv.Atoi(value)
-			g.shift[name] = shift
-			shift += g.bits[name]
-		}
-		if err != nil {
-			return err
-		}
+		g.bits[name], _ = strconv.Atoi(value)
+		g.shift[name] = shift
+		shift += g.bits[name]
+	}
+	if g.addresses, err = addressesOf(g.Registry); err != nil {
+		return err
 	}
 	token := make([]byte, 16)
 	if _, err := rand.Read(token); err != nil {
@@ -117,6 +159,30 @@ func (g *Generator) Start() error {
 	g.state, g.closing, g.done = claiming, make(chan struct{}), make(chan struct{})
 	go g.work()
 	return nil
+}
+
+// The connection string of each host.
+func addressesOf(registry string) ([]string, error) {
+	parts := regexp.MustCompile(`^(postgres(?:ql)?://(?:[^@/?]*@)?)([^/?]*)(.*)$`).FindStringSubmatch(registry)
+	if regexp.MustCompile(`\b(host|port) *= *[^& ]*(,|%2[cC])`).MatchString(registry) {
+		return nil, errors.New("several hosts must be those of a URL, as in postgresql://a:5432,b:5432/database")
+	}
+	if parts == nil {
+		return []string{registry + " binary_parameters=yes"}, nil
+	}
+	var addresses []string
+	for _, host := range strings.Split(parts[2], ",") {
+		address, err := url.Parse(parts[1] + host + parts[3])
+		if err != nil {
+			return nil, err
+		}
+		query := address.Query()
+		query.Del("target_session_attrs") // a standby refuses the call
+		query.Set("binary_parameters", "yes")
+		address.RawQuery = query.Encode()
+		addresses = append(addresses, address.String())
+	}
+	return addresses, nil
 }
 
 // Nextval returns an ID.
@@ -130,13 +196,13 @@ func (g *Generator) Nextval() (int64, error) {
 
 // Nextvals returns IDs in ascending order; all are lost if it returns an error.
 func (g *Generator) Nextvals(count int) ([]int64, error) {
-	ids, deadline := make([]int64, 0, count), time.Now().Add(g.MaxWait)
+	ids, deadline := make([]int64, 0, count), g.monotonic()+g.MaxWait.Microseconds()
 	for {
 		problem, wait := g.issue(&ids, count)
 		if len(ids) == count {
 			return ids, nil
 		}
-		if left := time.Until(deadline); left < wait {
+		if left := microseconds(deadline - g.monotonic()); left < wait {
 			wait = left
 		}
 		if wait <= 0 {
@@ -146,11 +212,13 @@ func (g *Generator) Nextvals(count int) ([]int64, error) {
 	}
 }
 
+func microseconds(count int64) time.Duration { return time.Duration(count) * time.Microsecond }
+
 // Append IDs; if there are too few, return the error and how long to wait first.
 func (g *Generator) issue(ids *[]int64, count int) (*Error, time.Duration) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	now := g.floor(g.Clock())
+	now := g.floor(g.wall())
 	if !g.isUsable(now) {
 		wait := time.Duration(0) // the registry's last answer was no lease
 		if g.state == claiming || g.state == held {
@@ -171,7 +239,10 @@ func (g *Generator) issue(ids *[]int64, count int) (*Error, time.Duration) {
 			g.tick, g.sequence = g.tick+1, 0
 		}
 	}
-	missing := time.Duration(g.tick*g.tickLength+g.epoch-g.Clock()) * time.Microsecond
+	if len(*ids) == count {
+		return nil, 0
+	}
+	missing := microseconds(g.tick*g.tickLength + g.epoch - g.wall())
 	problem := &Error{"53400", fmt.Sprint("within ", g.MaxWait), fmt.Sprint("The next ID can be issued in ", missing, ".")}
 	if missing > 100*time.Millisecond {
 		missing = 100 * time.Millisecond // the clock can be set meanwhile
@@ -196,7 +267,7 @@ func (g *Generator) ceiling(instant int64) int64 {
 }
 
 func (g *Generator) isUsable(tick int64) bool {
-	return g.state != released && g.lease != nil && tick < g.ceiling(g.lease.until) && time.Now().Before(g.lease.ends)
+	return g.state != released && g.lease != nil && tick < g.ceiling(g.lease.until) && g.monotonic() < g.lease.ends
 }
 
 func (g *Generator) work() {
@@ -220,33 +291,27 @@ func (g *Generator) work() {
 func (g *Generator) due() time.Duration {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
-	now, since, part := g.Clock(), time.Since(g.asked), (3+g.draw)/8
+	now, monotonic := g.Clock()
+	since, part := microseconds(monotonic-g.asked), (3+g.draw)/8
 	if g.state == held {
 		due := time.Duration(part*float64(g.Lease)) - since
-		left := time.Duration(g.lease.until-now)*time.Microsecond - time.Duration((1-part)*float64(g.Lease))
+		left := microseconds(g.lease.until-now) - time.Duration((1-part)*float64(g.Lease))
 		if left < due {
 			return left
 		}
 		return due
 	}
-	longest := time.Second
-	if g.isUsable(g.floor(now)) {
-		longest = g.Lease / 8
-	}
-	if g.delay < longest {
-		longest = g.delay
-	}
-	return time.Duration(float64(longest)*(1-g.draw/2)) - since
+	return time.Duration(float64(g.delay)*(1-g.draw/2)) - since
 }
 
 func (g *Generator) ask() {
 	refusal := ""
-	err := g.withRegistry(func(ctx context.Context, db *sql.Conn) (err error) {
+	err := g.withRegistry(func(db *sql.Conn) (err error) {
 		if lease := g.lease; lease != nil {
-			refusal, err = g.call(ctx, db, renew, lease.machineID, lease.from, lease.until)
+			refusal, err = g.call(db, renew, lease.machineID, lease.from, lease.until)
 		}
 		if err == nil && (g.lease == nil || refusal != "") {
-			refusal, err = g.call(ctx, db, claim, g.Layout, g.bits["machine"], nil)
+			refusal, err = g.call(db, claim, g.layout, g.bits["machine"], nil)
 		}
 		return err
 	})
@@ -260,55 +325,88 @@ func (g *Generator) ask() {
 		state = refused
 	}
 	g.delay *= 2
-	if state == held {
-		g.delay = 0
-	} else if g.delay == 0 {
+	if g.delay < 250*time.Millisecond {
 		g.delay = 250 * time.Millisecond
-	} else if g.delay > time.Minute {
+	}
+	if g.delay > g.Lease/8 {
+		g.delay = g.Lease / 8
+	}
+	if g.delay > time.Minute {
 		g.delay = time.Minute
 	}
-	g.asked, g.draw = time.Now(), mathrand.Float64()
+	if state == held {
+		g.delay = 0
+	}
+	g.asked, g.draw = g.monotonic(), mathrand.Float64()
 	if g.state != released {
 		g.state, g.reason = state, refusal
 	}
 }
 
-// A connection for 5 seconds, to the registry that was asked first: another one can grant the same lease.
-func (g *Generator) withRegistry(use func(context.Context, *sql.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	db, err := sql.Open("postgres", g.Registry)
+// Call a function with a connection to the first address for which it returns no error, which is first from then on.
+func (g *Generator) withRegistry(use func(*sql.Conn) error) (err error) {
+	for range g.addresses {
+		if err = withAddress(g.addresses[0], use); err == nil {
+			return nil
+		}
+		g.addresses = append(g.addresses[1:], g.addresses[0])
+	}
+	return err
+}
+
+func withAddress(address string, use func(*sql.Conn) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%v", cause) // the driver panics if it is sent nonsense
+		}
+	}()
+	connector, err := pq.NewConnector(address)
 	if err != nil {
 		return err
 	}
+	connector.Dialer(dialer(time.Now().Add(5 * time.Second)))
+	db := sql.OpenDB(connector)
 	defer db.Close()
-	connection, err := db.Conn(ctx)
+	connection, err := db.Conn(context.Background())
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	var identity int64
-	if err := connection.QueryRowContext(ctx, "SELECT snowflake_registry.identity()").Scan(&identity); err != nil {
-		return err
+	return use(connection)
+}
+
+// All connections end at this time. lib/pq waits for an answer even after its context has ended, and lifts the deadline
+// of a connection when it is established.
+type dialer time.Time
+
+type limited struct{ net.Conn }
+
+func (limited) SetDeadline(time.Time) error { return nil }
+
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	connection, err := (&net.Dialer{Deadline: time.Time(d)}).Dial(network, address)
+	if err != nil {
+		return nil, err
 	}
-	if g.identity == 0 {
-		g.identity = identity
-	}
-	if identity != g.identity {
-		return fmt.Errorf("this is registry %d, not registry %d", identity, g.identity)
-	}
-	return use(ctx, connection)
+	return limited{connection}, connection.SetDeadline(time.Time(d))
+}
+
+func (d dialer) DialTimeout(network, address string, _ time.Duration) (net.Conn, error) {
+	return d.Dial(network, address)
 }
 
 // Returns the refusal, if the answer is one.
-func (g *Generator) call(ctx context.Context, db *sql.Conn, query string, own ...any) (string, error) {
-	began, now := time.Now(), g.Clock()
-	arguments := append(append([]any{g.token}, own...), int(g.Lease.Seconds()), now, g.Holder, g.known)
-	var machineID, from, until, number, skew, freeAt sql.NullInt64
+func (g *Generator) call(db *sql.Conn, query string, own ...any) (string, error) {
+	now, began := g.Clock()
+	arguments := append(own, int(g.Lease.Seconds()), now, g.Holder, g.known)
+	var machineID, from, until, number sql.NullInt64
 	var refusal sql.NullString
-	err := db.QueryRowContext(ctx, query, arguments...).Scan(&machineID, &from, &until, &number, &skew, &refusal, &freeAt)
+	err := g.query(db, query, arguments, &machineID, &from, &until, &number, &refusal)
 	if err != nil || refusal.Valid {
 		return refusal.String, err
+	}
+	if !machineID.Valid || machineID.Int64>>g.bits["machine"] != 0 || from.Int64 >= until.Int64 || number.Int64 <= 0 {
+		return "", fmt.Errorf("the registry sent an invalid answer: machine ID %v from %v until %v, number %v", machineID, from, until, number)
 	}
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -318,9 +416,22 @@ func (g *Generator) call(ctx context.Context, db *sql.Conn, query string, own ..
 			g.tick = first
 		}
 	}
-	ends := began.Add(time.Duration(until.Int64-now) * time.Microsecond)
-	g.lease, g.known = &lease{machineID.Int64, from.Int64, until.Int64, ends}, number.Int64
+	g.lease, g.known = &lease{machineID.Int64, from.Int64, until.Int64, began + until.Int64 - now}, number.Int64
 	return "", nil
+}
+
+// Asks the registry that answered first, since another one can grant the same lease.
+func (g *Generator) query(db *sql.Conn, query string, own []any, machineID, from, until, number *sql.NullInt64, refusal *sql.NullString) error {
+	var skew, freeAt sql.NullInt64
+	row := db.QueryRowContext(context.Background(), query, append([]any{g.identity, g.token}, own...)...)
+	if err := row.Scan(machineID, from, until, number, &skew, refusal, &freeAt); err != nil || machineID.Valid || refusal.Valid || !number.Valid {
+		return err
+	}
+	if g.identity.Valid {
+		return fmt.Errorf("this is registry %d, not registry %d", number.Int64, g.identity.Int64)
+	}
+	g.identity = *number
+	return g.query(db, query, own, machineID, from, until, number, refusal)
 }
 
 // The first tick that no ID has.
@@ -331,28 +442,70 @@ func (g *Generator) unused() int64 {
 	return g.tick
 }
 
-// Close issues no more IDs, and releases the rest of the lease. If that fails, the lease runs out.
+// Close issues no more IDs, and releases the rest of the lease. If that fails, the lease runs out. All calls end together.
 func (g *Generator) Close() {
-	g.mutex.Lock()
-	g.state = released
-	g.mutex.Unlock()
-	close(g.closing)
-	<-g.done
-	if g.lease != nil {
-		_ = g.withRegistry(func(ctx context.Context, db *sql.Conn) error {
-			_, err := db.ExecContext(ctx, release, g.token, g.unused()*g.tickLength+g.epoch, g.known)
-			return err
+	g.close.Do(func() {
+		g.mutex.Lock()
+		g.state = released
+		g.mutex.Unlock()
+		close(g.closing)
+		<-g.done
+		if g.lease == nil {
+			return
+		}
+		_ = g.withRegistry(func(db *sql.Conn) error {
+			var none sql.NullInt64
+			var text sql.NullString
+			return g.query(db, release, []any{g.unused()*g.tickLength + g.epoch, g.known}, &none, &none, &none, &none, &text)
 		})
-	}
+	})
 }
 
 // The clock of the test, since LD_PRELOAD does not change that of Go.
-func clock() int64 {
-	offset, err := os.ReadFile(os.Getenv("SNOWFLAKE_TEST_CLOCK"))
-	if err != nil || len(offset) < 8 {
-		return time.Now().UnixMicro()
+func clock() (wall, monotonic int64) {
+	var offset, frozenAt, monotonicOffset int64
+	wall, monotonic = SystemClock()
+	if file, err := os.ReadFile(os.Getenv("SNOWFLAKE_TEST_CLOCK")); err == nil && len(file) >= 24 {
+		offset = int64(binary.LittleEndian.Uint64(file))
+		frozenAt = int64(binary.LittleEndian.Uint64(file[8:]))
+		monotonicOffset = int64(binary.LittleEndian.Uint64(file[16:]))
 	}
-	return time.Now().UnixMicro() + int64(binary.LittleEndian.Uint64(offset))/1000
+	if frozenAt != 0 {
+		return frozenAt / 1000, monotonic + monotonicOffset/1000
+	}
+	return wall + offset/1000, monotonic + monotonicOffset/1000
+}
+
+// Answer a command of conformance.pl.
+func respond(g *Generator, command string, counts ...int) string {
+	switch command {
+	case "fork":
+		return "none" // Go has no such call
+	case "close":
+		g.Close()
+		return "closed"
+	}
+	routines := 1
+	if command == "threads" {
+		routines, counts = counts[0], counts[1:]
+	}
+	answers := make(chan string, routines)
+	for i := 0; i < routines; i++ {
+		go func() {
+			ids, err := g.Nextvals(counts[0])
+			var failure *Error
+			if errors.As(err, &failure) {
+				answers <- "error " + failure.Code + " " + strings.ReplaceAll(failure.Error(), "\n", " ")
+			} else {
+				answers <- strings.Trim(fmt.Sprint(ids), "[]")
+			}
+		}()
+	}
+	all := <-answers
+	for i := 1; i < routines; i++ {
+		all += " " + <-answers
+	}
+	return all
 }
 
 func main() {
@@ -360,24 +513,22 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	wait, err := time.ParseDuration(os.Getenv("SNOWFLAKE_MAX_WAIT") + "s")
+	if err != nil {
+		wait = 5 * time.Second
+	}
 	generator := &Generator{Registry: os.Getenv("SNOWFLAKE_REGISTRY"), Layout: os.Getenv("SNOWFLAKE_LAYOUT"), Clock: clock,
-		Holder: os.Getenv("SNOWFLAKE_HOLDER"), Lease: time.Duration(seconds) * time.Second, MaxWait: 5 * time.Second}
+		Holder: os.Getenv("SNOWFLAKE_HOLDER"), Lease: time.Duration(seconds) * time.Second, MaxWait: wait}
 	if err := generator.Start(); err != nil {
 		log.Fatal(err)
 	}
 	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
-		if input.Text() == "close" {
-			generator.Close()
-			fmt.Println("closed")
-			continue
+		var counts []int
+		words := strings.Fields(input.Text())
+		for _, word := range words[1:] {
+			count, _ := strconv.Atoi(word)
+			counts = append(counts, count)
 		}
-		count, _ := strconv.Atoi(strings.TrimPrefix(input.Text(), "next "))
-		ids, err := generator.Nextvals(count)
-		var failure *Error
-		if errors.As(err, &failure) {
-			fmt.Println("error", failure.Code, strings.ReplaceAll(failure.Error(), "\n", " "))
-			continue
-		}
-		fmt.Println(strings.Trim(fmt.Sprint(ids), "[]"))
+		fmt.Println(respond(generator, words[0], counts...))
 	}
 }
