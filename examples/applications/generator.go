@@ -222,7 +222,7 @@ func (g *Generator) issue(ids *[]int64, count int) (*Error, time.Duration) {
 	if !g.isUsable(now) {
 		wait := time.Duration(0) // the registry's last answer was no lease
 		if g.state == claiming || g.state == held {
-			wait = 10 * time.Millisecond
+			wait = 50 * time.Millisecond
 		}
 		return &Error{"55000", g.state, g.reason}, wait
 	}
@@ -301,7 +301,11 @@ func (g *Generator) due() time.Duration {
 		}
 		return due
 	}
-	return time.Duration(float64(g.delay)*(1-g.draw/2)) - since
+	delay := g.delay
+	if delay > g.Lease/8 && g.isUsable(g.floor(now)) {
+		delay = g.Lease / 8
+	}
+	return time.Duration(float64(delay)*(1-g.draw/2)) - since
 }
 
 func (g *Generator) ask() {
@@ -327,9 +331,6 @@ func (g *Generator) ask() {
 	g.delay *= 2
 	if g.delay < 250*time.Millisecond {
 		g.delay = 250 * time.Millisecond
-	}
-	if g.delay > g.Lease/8 {
-		g.delay = g.Lease / 8
 	}
 	if g.delay > time.Minute {
 		g.delay = time.Minute

@@ -53,6 +53,18 @@ export class SnowflakeError extends Error {
 const clock = () => Date.now() * 1000;
 const monotonic = () => performance.now() / 1000;
 
+// The driver throws an exception from an event if it is sent nonsense, which would end the program.
+function endOnException(stream) {
+  const { emit } = stream;
+  stream.emit = (...event) => {
+    try {
+      return emit.apply(stream, event);
+    } catch (error) {
+      stream.destroy(error);
+    }
+  };
+}
+
 export class Generator {
   #epoch; #tickLength; #bits = { sequence: 0 }; #shift = { sequence: 0 };
   #addresses; #layout; #length; #maxWait; #holder;
@@ -111,7 +123,7 @@ export class Generator {
     const now = Math.floor((clock() - this.#epoch) / this.#tickLength);
     if (!this.#isUsable(now)) {
       const waits = ["claiming", "held"].includes(this.#state); // else the registry's last answer was no lease
-      return [["55000", failures[this.#state], this.#reason], waits ? 0.01 : 0];
+      return [["55000", failures[this.#state], this.#reason], waits ? 0.05 : 0];
     }
     if (now >= 2 ** this.#bits.timestamp) return [["2200H", "after the last timestamp of the layout"], 0];
     if (this.#tick < now) [this.#tick, this.#sequence] = [now, 0];
@@ -148,7 +160,8 @@ export class Generator {
     if (this.#state === "claiming") return 0;
     if (this.#state === "held")
       return Math.min(part * this.#length - since, (this.#lease.until - clock()) / 1e6 - (1 - part) * this.#length);
-    return this.#delay * (1 - this.#draw / 2) - since;
+    const usable = this.#isUsable(Math.floor((clock() - this.#epoch) / this.#tickLength));
+    return Math.min(this.#delay, usable ? this.#length / 8 : 60) * (1 - this.#draw / 2) - since;
   }
 
   async #ask() {
@@ -163,7 +176,7 @@ export class Generator {
       state = error instanceof pg.DatabaseError ? "refused" : "unreachable";
       reason = error.message || String(error.code);
     }
-    this.#delay = state === "held" ? 0 : Math.min(Math.max(2 * this.#delay, 0.25), this.#length / 8, 60);
+    this.#delay = state === "held" ? 0 : Math.min(Math.max(2 * this.#delay, 0.25), 60);
     [this.#asked, this.#draw] = [monotonic(), Math.random()];
     if (this.#state !== "released") [this.#state, this.#reason] = [state, reason];
   }
@@ -183,6 +196,8 @@ export class Generator {
   async #withAddress(connectionString, use) {
     const client = new pg.Client({ connectionString, connectionTimeoutMillis: 5000, query_timeout: 5000 });
     client.on("error", () => {}); // the query fails as well
+    endOnException(client.connection.stream);
+    client.connection.on("sslconnect", () => endOnException(client.connection.stream));
     try {
       await client.connect();
       return await use(client);

@@ -113,7 +113,7 @@ class Generator:
         now = (time.time_ns() // 1000 - self.epoch) // self.tick_length
         if not self._is_usable(now):
             waits = self.state in ("claiming", "held")    # else the registry's last answer was no lease
-            return ("55000", FAILURES[self.state], self.reason), 0.01 if waits else 0
+            return ("55000", FAILURES[self.state], self.reason), 0.05 if waits else 0
         if now >> self.bits["timestamp"]:
             return ("2200H", "after the last timestamp of the layout"), 0
         if self.tick < now:
@@ -153,7 +153,8 @@ class Generator:
         now = time.time_ns() // 1000
         if self.state == "held":
             return min(part * self.length - since, (self.lease["until"] - now) / 1e6 - (1 - part) * self.length)
-        return self.delay * (1 - self.draw / 2) - since
+        usable = self._is_usable((now - self.epoch) // self.tick_length)
+        return min(self.delay, self.length / 8 if usable else 60) * (1 - self.draw / 2) - since
 
     def _ask(self):
         try:
@@ -162,7 +163,7 @@ class Generator:
         except Exception as error:    # of any kind: the worker must not end
             state = "refused" if getattr(error, "sqlstate", None) else "unreachable"
             reason = str(error).strip() or repr(error)
-        self.delay = 0 if state == "held" else min(max(2 * self.delay, 0.25), self.length / 8, 60)
+        self.delay = 0 if state == "held" else min(max(2 * self.delay, 0.25), 60)
         self.asked, self.draw = time.monotonic(), random.random()
         with self.lock:
             if self.state != "released":

@@ -19,6 +19,7 @@
 # and can miss that one is too short.
 use FindBin;
 use lib "$FindBin::RealBin/../../t/lib";
+use FalseRegistry;
 use Generators;
 use ScriptedRegistry;
 use SnowflakeTest;
@@ -540,6 +541,19 @@ my @scenarios = (
 		is_error(says($generator, 'next 1'), '55000');
 		grant(call('claim'), machine_id => 65535);
 		is_id($generator, first_id($generator), 0, 0, 65535);
+	},
+
+	# Answers that are no messages of the protocol.
+	nonsense => sub {
+		my $generator = generator();
+		for my $bytes (message('T', "\0\xff"), message('D', "\0"), '!' x 100)
+		{
+			my $claim = call('claim');
+			ScriptedRegistry::put($claim->{client}, $bytes);
+			$registry->cut($claim->{client});
+		}
+		grant(call('claim'));
+		is_id($generator, first_id($generator), 0, 0);
 	},
 
 	# The rest of the lease is released, from the end of the last tick that was used.
