@@ -1,6 +1,7 @@
--- Converts a key of type integer, smallint or uuid to bigint while programs write, with the columns
--- of all tables that refer to it.  New columns are added beside the old ones, triggers keep them in
--- step, and one short transaction gives them the names of the old ones.
+-- Converts a key to bigint while programs write, with the columns of all tables that refer to it.
+-- The key can be of type integer, smallint or uuid, or have integers as text or numeric.  New
+-- columns are added beside the old ones, triggers keep them in step, and one short transaction
+-- gives them the names of the old ones.
 --
 --   psql -v table=orders -v column=id -f convert_key.sql
 --                              prepares everything; to resume it, run it again
@@ -14,9 +15,10 @@
 --
 -- A CHECK constraint on each new column states that it agrees with the old one.  Each row that is
 -- written satisfies it, whatever triggers do and whether they are enabled, and the swap requires
--- that the constraint is validated.  For integers it is (id_new IS NOT DISTINCT FROM id).  For
--- values of type uuid, convert_key.ids has the ID of each.  The trigger writes the ID into id_new,
--- and the uuid for which it has looked it up into id_for.  The constraint compares id_for with id.
+-- that the constraint is validated.  For integers it is (id_new IS NOT DISTINCT FROM id), and for
+-- text (id_new::text IS NOT DISTINCT FROM id), which refuses '007'.  For values of type uuid,
+-- convert_key.ids has the ID of each.  The trigger writes the ID into id_new, and into id_for the
+-- uuid for which it has looked it up.  The constraint compares id_for with id.
 --
 -- Integer keys keep their values.  Rows of a uuid key get IDs with the time in the uuid, if it has
 -- version 7, or in the column that -v time=created_at names.  Rows without such a time, and with
@@ -24,9 +26,19 @@
 -- convert_key.ids until finish().  -v machine_id=N puts another machine ID than the server's into
 -- IDs of the past.  -v published=on converts tables that are published.
 --
+-- -v keep_default=on lets the key keep its default, a sequence, which snowflake_adopt() changes
+-- later.  Until then, all keys have 32 bits, and ALTER TABLE can give the columns their old type.
+--
+-- The swap drops the views that use the columns, and creates them with the new ones.  Materialized
+-- views are empty then.  The swap fills them after its transaction; -v materialized=on allows it.
+--
 -- It needs a superuser, or an owner of the tables with CREATE on the database and SET on the
 -- parameter session_replication_role, and free space for a second copy of the tables and indexes.
 
+\if :{?table} \else
+    DO $$ BEGIN RAISE EXCEPTION 'the variable "table" is not set'; END $$;
+    \quit
+\endif
 \set quiet :QUIET
 \set QUIET on
 \set on_error_stop :ON_ERROR_STOP
@@ -36,22 +48,24 @@ SET lock_timeout = 0;
 SET statement_timeout = 0;
 SET client_connection_check_interval = '2s';
 SET row_security = off;
+SET jit = off;
 
-\if :{?table} \else
-    \echo 'Set the variables "table" and "column".'
-    \quit
-\endif
 \if :{?column} \else
     \set column id
 \endif
 \if :{?time} \else \set time '' \endif
 \if :{?machine_id} \else \set machine_id '' \endif
 \if :{?published} \else \set published off \endif
+\if :{?keep_default} \else \set keep_default off \endif
+\if :{?materialized} \else \set materialized off \endif
 
 \echo Checking
 SELECT :'table'::regclass::oid AS relation \gset
+-- the schema of the extension, or of the edition in SQL
+SELECT coalesce((SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake'), (
+    SELECT pronamespace FROM pg_proc WHERE oid = to_regprocedure('snowflake_id()')))::regnamespace
+    AS snowflake \gset
 SET search_path = pg_catalog, pg_temp;
-SELECT extnamespace::regnamespace AS snowflake FROM pg_extension WHERE extname = 'snowflake' \gset
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_namespace
@@ -70,7 +84,10 @@ CREATE SCHEMA IF NOT EXISTS convert_key;
 CREATE TABLE IF NOT EXISTS convert_key.job (
     relation regclass NOT NULL, key name NOT NULL, is_uuid boolean NOT NULL, time_column name,
     machine_id integer NOT NULL, began timestamptz NOT NULL,
-    is_published boolean NOT NULL DEFAULT false, is_assigned boolean NOT NULL DEFAULT false,
+    -- the server and the database whose OIDs are in the names of indexes and constraints
+    system bigint NOT NULL DEFAULT (pg_control_system()).system_identifier, database oid NOT NULL,
+    is_published boolean NOT NULL DEFAULT false, is_materialized boolean NOT NULL DEFAULT false,
+    keeps_default boolean NOT NULL DEFAULT false, is_assigned boolean NOT NULL DEFAULT false,
     is_swapped boolean NOT NULL DEFAULT false,
     patience interval NOT NULL DEFAULT '50 ms',    -- how long a request for a lock blocks programs
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only));
@@ -80,6 +97,7 @@ CREATE TABLE IF NOT EXISTS convert_key.columns (
     agreement text NOT NULL, PRIMARY KEY (relation, attnum));
 CREATE TABLE IF NOT EXISTS convert_key.tables (
     relation regclass PRIMARY KEY, next_block bigint NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS convert_key.empty_views (name text, depth integer);    -- after the swap
 CREATE TABLE IF NOT EXISTS convert_key.ids (
     old_id uuid PRIMARY KEY, new_id bigint NOT NULL, outside timestamptz);
 SELECT format('CREATE OR REPLACE FUNCTION convert_key.next_id() RETURNS bigint LANGUAGE sql
@@ -106,9 +124,10 @@ $$;
 
 -- the definition of an index, from USING on
 CREATE OR REPLACE FUNCTION convert_key.tail(index regclass) RETURNS text
-LANGUAGE sql STABLE RETURN (
-    SELECT substr(pg_get_indexdef(index), 1 + length(format('CREATE %sINDEX %I ON %s ',
-        CASE WHEN indisunique THEN 'UNIQUE ' END, relname, indrelid::regclass)))
+LANGUAGE sql STABLE SET search_path = pg_catalog RETURN (
+    SELECT substr(pg_get_indexdef(index), 1 + length(format('CREATE %sINDEX %I ON %s%s ',
+        CASE WHEN indisunique THEN 'UNIQUE ' END, relname,
+        CASE relkind WHEN 'I' THEN 'ONLY ' END, indrelid::regclass)))
     FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = index);
 
 CREATE OR REPLACE VIEW convert_key.indexes AS
@@ -177,10 +196,132 @@ BEGIN
 END
 $$;
 
+-- The views that use the columns, also by rules and through other views.
+CREATE OR REPLACE VIEW convert_key.views AS
+WITH RECURSIVE uses AS (
+    SELECT ev_class AS view, ev_type, refobjid AS relation, refobjsubid AS attnum
+    FROM pg_depend JOIN pg_rewrite r ON r.oid = objid JOIN pg_class c ON c.oid = ev_class
+    WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass
+        AND ev_class <> refobjid AND relkind IN ('v', 'm')),
+found AS (
+    SELECT view AS oid, 0 AS depth FROM convert_key.columns JOIN uses USING (relation, attnum)
+    UNION
+    SELECT view, CASE ev_type WHEN '1' THEN depth + 1 ELSE 0 END    -- rules can be circular
+    FROM found JOIN uses ON relation = found.oid)
+SELECT c.*, c.oid::regclass AS view, depth, format('%s %s',
+    CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, c.oid::regclass) AS title
+FROM (SELECT oid, max(depth) AS depth FROM found GROUP BY oid) AS f JOIN pg_class c USING (oid);
+
+CREATE OR REPLACE VIEW convert_key.view_statements AS    -- those of negative steps drop them
+WITH views AS MATERIALIZED (SELECT * FROM convert_key.views)
+SELECT -1000 AS step, format('DROP RULE %I ON %s', rulename, view) AS statement
+FROM views v JOIN pg_rewrite ON ev_class = v.oid AND ev_type <> '1'
+UNION ALL
+SELECT -1 - depth, 'DROP ' || title FROM views
+UNION ALL
+SELECT 1 + depth, concat_ws(' ', 'CREATE', title,
+    'USING ' || (SELECT quote_ident(amname) FROM pg_am WHERE pg_am.oid = relam),
+    'WITH (' || nullif(array_to_string(reloptions || ARRAY(
+        SELECT 'toast.' || unnest(t.reloptions) FROM pg_class t
+        WHERE t.oid = v.reltoastrelid), ', '), '') || ')',
+    'AS', rtrim(pg_get_viewdef(oid), ';'), CASE relkind WHEN 'm' THEN 'WITH NO DATA' END)
+FROM views v
+UNION ALL
+SELECT 1000, concat_ws(' ', 'CREATE', CASE WHEN indisunique THEN 'UNIQUE' END,
+    format('INDEX %I ON %s', c.relname, view), convert_key.tail(c.oid))
+FROM views v JOIN pg_index ON indrelid = v.oid AND indisvalid
+    JOIN pg_class c ON c.oid = indexrelid
+UNION ALL
+SELECT 1000, pg_get_ruledef(r.oid, true)
+FROM views v JOIN pg_rewrite r ON ev_class = v.oid AND ev_type <> '1'
+UNION ALL
+SELECT 1000, pg_get_triggerdef(t.oid, true)
+FROM views v JOIN pg_trigger t ON tgrelid = v.oid
+UNION ALL
+SELECT 1001, format(f.form, view, name, f.value)
+FROM views v, LATERAL (
+    SELECT 'COMMENT ON RULE %2$I ON %1$s IS %3$L', rulename, obj_description(oid, 'pg_rewrite')
+    FROM pg_rewrite WHERE ev_class = v.oid
+    UNION ALL
+    SELECT 'COMMENT ON TRIGGER %2$I ON %1$s IS %3$L', tgname, obj_description(oid, 'pg_trigger')
+    FROM pg_trigger WHERE tgrelid = v.oid
+    UNION ALL
+    SELECT g.form, attname, g.value
+    FROM pg_attribute a LEFT JOIN pg_attrdef d ON adrelid = attrelid AND adnum = attnum
+        JOIN pg_type t ON t.oid = atttypid,
+        LATERAL (VALUES
+            ('COMMENT ON COLUMN %s.%I IS %L', col_description(attrelid, attnum)),
+            ('ALTER TABLE %s ALTER %I SET DEFAULT %s', pg_get_expr(adbin, adrelid)),
+            ('ALTER TABLE %s ALTER %I SET STATISTICS %s', nullif(attstattarget, -1)::text),
+            ('ALTER TABLE %s ALTER %I SET (%s)',
+                (SELECT string_agg(o, ', ') FROM unnest(attoptions) o WHERE o LIKE 'n\_distinct%')),
+            ('ALTER TABLE %s ALTER %I SET COMPRESSION %s',
+                CASE attcompression WHEN 'p' THEN 'pglz' WHEN 'l' THEN 'lz4' END),
+            ('ALTER TABLE %s ALTER %I SET STORAGE %s', CASE WHEN attstorage <> typstorage THEN
+                CASE attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL'
+                    WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END)) AS g (form, value)
+    WHERE attrelid = v.oid AND attnum > 0
+    UNION ALL
+    SELECT g.form, c.relname, g.value
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid,
+        LATERAL (VALUES
+            ('ALTER TABLE %s CLUSTER ON %I%s', CASE WHEN indisclustered THEN '' END),
+            (format('COMMENT ON INDEX %s', indexrelid::regclass) || ' IS %3$L',
+                obj_description(indexrelid, 'pg_class')),
+            (format('ALTER INDEX %s', indexrelid::regclass) || ' SET TABLESPACE %3$I',
+                (SELECT spcname FROM pg_tablespace t WHERE t.oid = c.reltablespace))
+            UNION ALL
+            SELECT format('ALTER INDEX %s ALTER %s', indexrelid::regclass, attnum)
+                || ' SET STATISTICS %3$s', nullif(attstattarget, -1)::text
+            FROM pg_attribute WHERE attrelid = indexrelid) AS g (form, value)
+    WHERE indrelid = v.oid AND indisvalid
+    UNION ALL
+    SELECT 'ALTER TABLE %s SET TABLESPACE %3$I', NULL, spcname
+    FROM pg_tablespace t WHERE t.oid = reltablespace) AS f (form, name, value)
+WHERE f.value IS NOT NULL
+UNION ALL
+SELECT 1001, format('COMMENT ON %s IS %L', title, obj_description(oid, 'pg_class'))
+FROM views WHERE obj_description(oid, 'pg_class') IS NOT NULL
+UNION ALL
+SELECT 1002, format('ALTER TABLE %s OWNER TO %s', view, relowner::regrole) FROM views
+UNION ALL    -- what default privileges have granted to the new view
+SELECT 1003, format('REVOKE ALL ON %s FROM %s', view, string_agg(
+    CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END, ', '))
+FROM views, LATERAL (
+    SELECT relowner UNION SELECT grantee FROM pg_default_acl, aclexplode(defaclacl)) g (grantee)
+GROUP BY view
+UNION ALL
+SELECT 1004, format('GRANT %s%s ON %s TO %s%s', g.privilege_type, g.column, view,
+    CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END,
+    CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' END)
+FROM views v, LATERAL (
+    SELECT NULL, e.* FROM aclexplode(coalesce(relacl, acldefault('r', relowner))) e
+    UNION ALL
+    SELECT format(' (%I)', attname), e.* FROM pg_attribute, aclexplode(attacl) e
+    WHERE attrelid = v.oid) g ("column")
+UNION ALL
+SELECT 1005, format('INSERT INTO convert_key.empty_views VALUES (%L, %s)', view, depth)
+FROM views WHERE relkind = 'm' AND relispopulated;
+
+CREATE OR REPLACE FUNCTION convert_key.with_views(plan text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT concat_ws(';', string_agg(statement, ';' ORDER BY step) FILTER (WHERE step < 0),
+            plan, string_agg(statement, ';' ORDER BY step) FILTER (WHERE step > 0))
+        FROM convert_key.view_statements);
+END
+$$;
+
 -- What is refused: it would not follow the columns, or change them after the trigger.
+CREATE OR REPLACE VIEW convert_key.moved AS
+SELECT 'the conversion was begun in another database or server, and only convert_key.undo() can be'
+    ' called here' AS obstacle
+FROM convert_key.job JOIN pg_database d ON d.datname = current_database()
+WHERE (database, system) IS DISTINCT FROM (d.oid, (pg_control_system()).system_identifier);
+
 CREATE OR REPLACE VIEW convert_key.table_obstacles AS
 WITH tables AS (
-    SELECT t.relation, c.* FROM convert_key.tables t JOIN pg_class c ON c.oid = t.relation)
+    SELECT t.relation, c.* FROM convert_key.tables t JOIN pg_class c ON c.oid = t.relation),
+views AS MATERIALIZED (SELECT * FROM convert_key.views)
 SELECT format('table %s %s', relation, problem) AS obstacle
 FROM tables, LATERAL (VALUES (relkind = 'p', 'is partitioned'), (reloftype <> 0, 'is typed'),
     (relkind NOT IN ('r', 'p'), 'is not an ordinary table'),
@@ -203,6 +344,36 @@ SELECT format('table %s is in publication %I: see the variable "published"',
     tables.relation, pubname)
 FROM convert_key.job, tables, pg_publication
 WHERE NOT is_published AND tables.oid IN (SELECT relid FROM pg_get_publication_tables(pubname))
+UNION ALL
+SELECT format('role %I does not own %s, or it or the owner cannot create views in schema %s',
+    current_user, view, relnamespace::regnamespace)
+FROM views JOIN pg_roles ON rolname = current_user
+WHERE NOT rolsuper AND NOT (pg_has_role(relowner, 'USAGE')
+    AND has_schema_privilege(relnamespace, 'CREATE')
+    AND has_schema_privilege(relowner, relnamespace, 'CREATE'))
+UNION ALL
+SELECT format('materialized view %s would be empty after the swap, until it is filled again: see'
+    ' the variable "materialized"', view)
+FROM convert_key.job, views WHERE relkind = 'm' AND NOT is_materialized
+UNION ALL
+SELECT format('view %s %s', view, problem)
+FROM views v, LATERAL (VALUES
+    (EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = v.oid
+        AND d.deptype = 'e'), 'belongs to an extension'),
+    (EXISTS (SELECT FROM pg_seclabel s WHERE s.objoid = v.oid), 'has a security label'))
+    AS p (is_true, problem)
+WHERE is_true
+UNION ALL
+SELECT format('%s depends on view %s', pg_describe_object(d.classid, d.objid, d.objsubid), view)
+FROM views v JOIN pg_type t ON t.oid = v.reltype
+    JOIN pg_depend d ON (d.refclassid, d.refobjid) IN (('pg_class'::regclass, v.oid),
+        ('pg_type'::regclass, t.oid), ('pg_type'::regclass, t.typarray))
+WHERE d.deptype <> 'i'
+    AND NOT (d.deptype = 'a' AND d.classid IN ('pg_trigger'::regclass, 'pg_attrdef'::regclass))
+    AND NOT EXISTS (SELECT FROM pg_class
+        WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind = 'i')
+    AND NOT EXISTS (SELECT FROM pg_rewrite JOIN views w ON w.oid = ev_class
+        WHERE d.classid = 'pg_rewrite'::regclass AND pg_rewrite.oid = d.objid)
 UNION ALL
 SELECT format('publication %I publishes all tables, also those of schema convert_key', pubname)
 FROM pg_publication WHERE puballtables
@@ -236,12 +407,15 @@ UNION ALL
 SELECT format('column %I of table %s %s', name, c.relation, problem)
 FROM convert_key.job, columns c, LATERAL (VALUES
     (CASE WHEN is_uuid THEN atttypid <> 'uuid'::regtype
-        ELSE atttypid <> ALL ('{int2,int4,int8}'::regtype[])
+        ELSE atttypid <> ALL ('{int2,int4,int8,text,varchar,numeric}'::regtype[])
             OR is_key AND atttypid = 'int8'::regtype END,
         'is of type ' || format_type(atttypid, NULL)),
     (attgenerated <> '', 'is generated'),
     (attidentity <> '' AND NOT is_key, 'refers to the key and is an identity'),
-    (is_uuid AND atthasdef AND NOT is_key, 'refers to the key and has a default of type uuid'),
+    (atttypid IN ('uuid'::regtype, 'text'::regtype, 'varchar'::regtype) AND atthasdef
+        AND NOT is_key, 'refers to the key and has a default of type ' || atttypid::regtype),
+    (is_key AND keeps_default AND (attidentity <> '' OR atttypid NOT IN ('int2'::regtype,
+        'int4'::regtype)), 'cannot keep an identity, or a default of its type'),
     (octet_length(attname) > 59, 'has a name of more than 59 bytes'),
     (EXISTS (SELECT FROM pg_seclabel s WHERE s.objoid = attrelid AND s.objsubid = c.attnum),
         'has a security label')) AS p (is_true, problem)
@@ -263,11 +437,13 @@ SELECT format('%s depends on column %I of table %s',
 FROM columns k JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass
     AND d.refobjid = k.relation AND d.refobjsubid = k.attnum
 WHERE NOT EXISTS (SELECT FROM pg_class
-        WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind IN ('i', 'S'))
+        WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind IN ('i', 'I', 'S'))
     AND NOT EXISTS (SELECT FROM pg_constraint
         WHERE d.classid = 'pg_constraint'::regclass AND oid = d.objid AND contype <> 'x')
     AND NOT EXISTS (SELECT FROM pg_trigger
         WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND tgname = '!convert_key')
+    AND NOT EXISTS (SELECT FROM pg_rewrite JOIN convert_key.views v ON v.oid = ev_class
+        WHERE d.classid = 'pg_rewrite'::regclass AND pg_rewrite.oid = d.objid)
     AND NOT EXISTS (SELECT FROM pg_attrdef WHERE d.classid = 'pg_attrdef'::regclass
         AND oid = d.objid AND adrelid = k.relation AND adnum = k.attnum)
 UNION ALL
@@ -301,6 +477,8 @@ BEGIN
             CASE WHEN is_uuid THEN attname || '_for' END,
             format(CASE WHEN is_uuid
                 THEN '%3$I IS NOT DISTINCT FROM %1$I AND (%2$I IS NULL) = (%1$I IS NULL)'
+                WHEN atttypid IN ('text'::regtype, 'varchar'::regtype)
+                THEN '%2$I::text IS NOT DISTINCT FROM %1$I'
                 ELSE '%2$I IS NOT DISTINCT FROM %1$I' END,
                 attname, attname || '_new', attname || '_for')
         FROM found f JOIN pg_attribute a USING (attnum) CROSS JOIN convert_key.job
@@ -340,29 +518,128 @@ BEGIN
 END
 $$;
 
+-- The views that cannot be created with the new columns.  They are tried in the temporary schema,
+-- where names without a schema find empty copies of the tables first.
+CREATE OR REPLACE FUNCTION convert_key.view_failures() RETURNS text[] LANGUAGE plpgsql AS $$
+DECLARE
+    problems text[] := '{}';
+    statements text[] := ARRAY(
+        SELECT format('CREATE TEMP TABLE %1$I (LIKE %2$s INCLUDING INDEXES); ALTER TABLE %1$I %3$s',
+            relname, relation, string_agg(format('ALTER %I TYPE bigint USING NULL', name), ', '))
+        FROM convert_key.columns JOIN pg_class c ON c.oid = relation GROUP BY relname, relation);
+    item text;
+    schemas text := (SELECT string_agg(DISTINCT relnamespace::regnamespace::text, ', ')
+        FROM pg_class WHERE oid IN (
+            SELECT relation FROM convert_key.tables UNION SELECT view FROM convert_key.views));
+BEGIN
+    IF NOT EXISTS (SELECT FROM convert_key.views) THEN
+        RETURN problems;
+    END IF;
+    PERFORM set_config('search_path', schemas, true);
+    statements := statements || ARRAY(
+        SELECT regexp_replace(statement, '^(CREATE|COMMENT ON) MATERIALIZED VIEW', '\1 TABLE')
+        FROM convert_key.view_statements WHERE step > 0 ORDER BY step);
+    PERFORM set_config('search_path', 'pg_temp, ' || schemas, true);
+    FOREACH item IN ARRAY statements LOOP
+        BEGIN
+            EXECUTE item;
+        EXCEPTION WHEN OTHERS THEN
+            problems := problems || format('views cannot be created with columns of type bigint: %s'
+                ' in %s', SQLERRM, regexp_replace(item, '\s+', ' ', 'g'));
+            EXIT;
+        END;
+    END LOOP;
+    RAISE SQLSTATE 'SF002';    -- drops all of these
+EXCEPTION WHEN SQLSTATE 'SF002' THEN
+    RETURN problems;
+END
+$$;
+
+-- Values of other types than integers that are no integers, or not below new IDs.
+CREATE OR REPLACE FUNCTION convert_key.value_failures() RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    item record;
+    example text;
+BEGIN
+    FOR item IN
+        SELECT k.* FROM convert_key.columns k JOIN pg_attribute a USING (attnum)
+        WHERE attrelid = relation AND atttypid IN ('text'::regtype, 'varchar'::regtype,
+            'numeric'::regtype)
+    LOOP
+        EXECUTE format('SELECT %1$I FROM %2$s WHERE CASE WHEN %1$I::text ~ ''^(0|-?[1-9][0-9]*)$'''
+            ' THEN %1$I::numeric NOT BETWEEN -9223372036854775808 AND %3$s'
+            ' ELSE %1$I IS NOT NULL END LIMIT 1',
+            item.name, item.relation, convert_key.next_id()) INTO example;
+        IF example IS NOT NULL THEN
+            RETURN NEXT format('column %I of table %s has the value "%s", which is no integer below'
+                ' new IDs', item.name, item.relation, example);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- What is not converted, and could have to be.  key_report.sql guesses by the same names.
+CREATE OR REPLACE FUNCTION convert_key.suspects() RETURNS text LANGUAGE sql RETURN (
+    WITH key AS (
+        SELECT relnamespace AS schema, atttypid AS type, lower(replace(key, '_', '')) AS short,
+            lower(replace(relname, '_', '')) AS called
+        FROM convert_key.job JOIN pg_class c ON c.oid = relation
+            JOIN pg_attribute ON attrelid = relation AND attname = key),
+    suspects AS (
+        SELECT 1 AS place, format(CASE WHEN atttypid IN ('int2'::regtype, 'int4'::regtype)
+            THEN '-- ALTER TABLE %s ALTER %I TYPE bigint;' ELSE '-- table %s, column %I' END,
+            c.oid::regclass, attname) AS line
+        FROM key, pg_class c JOIN pg_attribute a ON attrelid = c.oid AND NOT attisdropped
+        WHERE relnamespace = schema AND relkind IN ('r', 'p') AND lower(replace(attname, '_', ''))
+                IN (nullif(short, 'id'), called || short,
+                    regexp_replace(regexp_replace(called, 'ies$', 'y'), 's$', '') || short)
+            AND (atttypid = type OR type <> 'uuid'::regtype
+                AND atttypid IN ('int2'::regtype, 'int4'::regtype))
+            AND NOT EXISTS (SELECT FROM convert_key.columns k
+                WHERE k.relation = c.oid AND k.attnum = a.attnum)
+            AND NOT EXISTS (SELECT FROM pg_constraint
+                WHERE contype = 'f' AND conrelid = c.oid AND a.attnum = ANY (conkey))
+        UNION ALL
+        SELECT 2, format('-- %s functions use 32 bits: migration/key_report.sql', count(*))
+        FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+        WHERE nspname !~ '^(pg_|information_schema$|convert_key$)' AND proname !~ '^snowflake_'
+            AND NOT EXISTS (SELECT FROM pg_depend
+                WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
+            AND (prosrc ~* '\m(int|integer|int[24]|smallint)\M'
+                OR '{int2,int4}'::regtype[] && (coalesce(proallargtypes, proargtypes) || prorettype)
+                    ::regtype[])
+        HAVING count(*) > 0)
+    SELECT string_agg(line, E'\n' ORDER BY place, line) FROM suspects);
+
 -- Begin a conversion, or continue it, and return what keeps the key from being converted.
 CREATE OR REPLACE FUNCTION convert_key.start(target regclass, target_key name, time_column name,
-    machine_id integer, began timestamptz, is_published boolean) RETURNS text LANGUAGE plpgsql AS $$
+    machine_id integer, began timestamptz, is_published boolean, is_materialized boolean,
+    keeps_default boolean) RETURNS text LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     problems text[];
 BEGIN
-    INSERT INTO convert_key.job
+    INSERT INTO convert_key.job (relation, key, is_uuid, time_column, machine_id, began, database)
     SELECT target, target_key, atttypid = 'uuid'::regtype, start.time_column, start.machine_id,
-        start.began
+        start.began, (SELECT oid FROM pg_database WHERE datname = current_database())
     FROM pg_attribute WHERE attrelid = target AND attname = target_key AND attnum > 0
         AND NOT EXISTS (SELECT FROM convert_key.job);
-    UPDATE convert_key.job SET is_published = start.is_published OR is_published
+    UPDATE convert_key.job SET is_published = start.is_published OR is_published,
+        is_materialized = start.is_materialized OR is_materialized,
+        keeps_default = start.keeps_default
     WHERE relation = target AND key = target_key AND NOT is_swapped;
     IF NOT FOUND THEN
         RETURN format('column "%s" does not exist, or convert_key.job has another conversion, which'
             ' convert_key.undo() or convert_key.finish() ends', target_key);
     END IF;
+    IF EXISTS (SELECT FROM convert_key.moved) THEN    -- numbers of columns can differ as well
+        RETURN (SELECT obstacle FROM convert_key.moved);
+    END IF;
     DELETE FROM convert_key.columns WHERE NOT EXISTS (SELECT FROM pg_class WHERE oid = relation);
     DELETE FROM convert_key.tables WHERE NOT EXISTS (SELECT FROM pg_class WHERE oid = relation);
     problems := convert_key.find(target, target_key);
     problems := problems || ARRAY(SELECT obstacle FROM convert_key.obstacles)
-        || ARRAY(SELECT convert_key.failures())
+        || ARRAY(SELECT convert_key.failures()) || ARRAY(SELECT convert_key.value_failures())
         || ARRAY(SELECT format('relation %s exists', n.oid::regclass)
             FROM convert_key.job j JOIN pg_class c ON c.oid = j.relation
                 JOIN pg_class n ON n.relnamespace = c.relnamespace
@@ -370,6 +647,9 @@ BEGIN
             WHERE is_uuid);
     IF convert_key.next_id() <= 2147483647 THEN
         problems := problems || 'new IDs are not greater than all values of type integer'::text;
+    END IF;
+    IF problems = '{}' THEN
+        problems := convert_key.view_failures();
     END IF;
     RETURN coalesce((SELECT string_agg(DISTINCT p, E'\n') FROM unnest(problems) p), '');
 END
@@ -381,24 +661,34 @@ CREATE OR REPLACE PROCEDURE convert_key.change(relations regclass[], statements 
 LANGUAGE plpgsql AS $$
 DECLARE
     item regclass;
+    views regclass[];
     commands text;
     deadline timestamptz;
 BEGIN
     FOR attempt IN 1 .. 2147483647 LOOP
         PERFORM set_config('search_path', 'pg_catalog, pg_temp', true),
-            set_config('client_min_messages', 'warning', true);
+            set_config('client_min_messages', 'warning', true), set_config('jit', 'off', true);
         FOREACH item IN ARRAY relations LOOP    -- blocks changes of definitions, but no program
             EXECUTE format('LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE', item);
         END LOOP;
         commands := coalesce(statements, convert_key.swap_plan());
+        IF statements IS NULL THEN
+            views := ARRAY(SELECT view FROM convert_key.views ORDER BY depth DESC);
+            PERFORM convert_key.with_views('');    -- plans its query before programs wait
+        END IF;
         BEGIN
             deadline := clock_timestamp() + (SELECT patience FROM convert_key.job);
-            FOREACH item IN ARRAY relations LOOP
+            FOREACH item IN ARRAY views || relations LOOP
                 PERFORM set_config('lock_timeout', greatest(1,
                     extract(epoch FROM deadline - clock_timestamp()) * 1000)::integer::text, true);
-                EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', item);
+                -- LOCK TABLE would lock all tables that a view uses
+                EXECUTE (
+                    SELECT format(CASE WHEN item = ANY (views) THEN 'ALTER TABLE %s OWNER TO %s'
+                        ELSE 'LOCK TABLE %s IN ACCESS EXCLUSIVE MODE' END, item, relowner::regrole)
+                    FROM pg_class WHERE oid = item);
             END LOOP;
-            EXECUTE commands;
+            EXECUTE CASE WHEN statements IS NULL THEN convert_key.with_views(commands)
+                ELSE commands END;
             EXIT;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             IF attempt % 20 = 1 THEN
@@ -634,16 +924,16 @@ WHERE n.oid IN (
         UNION SELECT constraint_oid FROM convert_key.indexes)
     AND obj_description(n.oid, 'pg_constraint') IS NOT NULL
 UNION ALL
-SELECT 8, format(f.form, relation, name, f.value)
-FROM convert_key.columns k JOIN pg_attribute a ON a.attrelid = k.relation AND a.attnum = k.attnum,
+SELECT 8, format(f.form, k.relation, name, f.value)
+FROM convert_key.job, convert_key.columns k
+    JOIN pg_attribute a ON a.attrelid = k.relation AND a.attnum = k.attnum,
     LATERAL (VALUES
         ('COMMENT ON COLUMN %s.%I IS %L', col_description(k.relation, k.attnum)),
         ('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', nullif(a.attstattarget, -1)::text),
         ('ALTER TABLE %s ALTER COLUMN %I SET (%s)',
             (SELECT string_agg(o, ', ') FROM unnest(a.attoptions) o WHERE o LIKE 'n\_distinct%')),
-        ('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', CASE WHEN is_key THEN
-            (SELECT extnamespace::regnamespace || '.snowflake_id()'
-                FROM pg_extension WHERE extname = 'snowflake')
+        ('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', CASE WHEN is_key AND NOT keeps_default
+            THEN :'snowflake' || '.snowflake_id()'
             ELSE (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef
                 WHERE adrelid = k.relation AND adnum = k.attnum) END)) AS f (form, value)
 WHERE f.value IS NOT NULL
@@ -654,17 +944,20 @@ SELECT 8, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, k.name, k.rela
 FROM convert_key.columns k JOIN pg_attribute a ON a.attrelid = k.relation AND a.attnum = k.attnum,
     LATERAL aclexplode(a.attacl) g
 UNION ALL
--- A sequence follows its column.  That of the key is dropped with the old key, unless others use
--- it.
+-- A sequence follows its column.  That of the key is dropped with the old key, if only its default
+-- uses it; programs can call one without a default by its name.
 SELECT 8, format('ALTER SEQUENCE %s OWNED BY %s', s.objid::regclass,
-    CASE WHEN is_key THEN 'NONE' ELSE format('%s.%I', relation, name) END)
-FROM convert_key.columns k JOIN pg_depend s ON s.classid = 'pg_class'::regclass AND s.deptype = 'a'
-        AND s.refclassid = 'pg_class'::regclass AND s.refobjid = relation AND s.refobjsubid = attnum
+    CASE WHEN is_key AND NOT keeps_default THEN 'NONE' ELSE format('%s.%I', k.relation, name) END)
+FROM convert_key.job, convert_key.columns k
+    JOIN pg_depend s ON s.classid = 'pg_class'::regclass AND s.deptype = 'a'
+        AND s.refclassid = 'pg_class'::regclass AND s.refobjid = k.relation
+        AND s.refobjsubid = attnum
     JOIN pg_class c ON c.oid = s.objid AND c.relkind = 'S'
-WHERE NOT is_key OR EXISTS (SELECT FROM pg_depend u
-    WHERE u.refclassid = 'pg_class'::regclass AND u.refobjid = s.objid AND u.deptype = 'n'
-        AND (u.classid, u.objid) NOT IN (SELECT 'pg_attrdef'::regclass::oid, oid FROM pg_attrdef
-            WHERE adrelid = relation AND adnum = attnum));
+WHERE NOT (is_key AND NOT keeps_default) OR (
+    SELECT bool_and(u.classid = 'pg_attrdef'::regclass AND u.objid IN (
+        SELECT oid FROM pg_attrdef WHERE adrelid = k.relation AND adnum = attnum))
+    FROM pg_depend u WHERE u.refclassid = 'pg_class'::regclass AND u.refobjid = s.objid
+        AND u.deptype = 'n') IS NOT TRUE;
 
 CREATE OR REPLACE VIEW convert_key.swap_statements AS
 SELECT 1 AS step, format(
@@ -713,9 +1006,10 @@ SELECT 9, 'UPDATE convert_key.job SET is_swapped = true';
 
 CREATE OR REPLACE FUNCTION convert_key.swap_plan() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-    remaining text := (SELECT string_agg(r, E'\n') FROM (
-        SELECT obstacle FROM convert_key.obstacles
-        UNION SELECT statement FROM convert_key.todo) AS s (r));
+    remaining text := coalesce((SELECT obstacle FROM convert_key.moved),
+        (SELECT string_agg(r, E'\n') FROM (
+            SELECT obstacle FROM convert_key.obstacles
+            UNION SELECT statement FROM convert_key.todo) AS s (r)));
 BEGIN
     IF remaining IS NOT NULL THEN
         RAISE EXCEPTION 'the conversion is not complete, or the tables have changed since'
@@ -726,15 +1020,31 @@ BEGIN
 END
 $$;
 
+-- Fill the materialized views that were created by the swap, as their users would.
+CREATE OR REPLACE PROCEDURE convert_key.refresh() LANGUAGE plpgsql AS $$
+DECLARE
+    item text;
+BEGIN
+    FOR item IN SELECT name FROM convert_key.empty_views ORDER BY depth LOOP
+        EXECUTE 'REFRESH MATERIALIZED VIEW ' || item;
+        DELETE FROM convert_key.empty_views WHERE name = item;
+        COMMIT;
+    END LOOP;
+END
+$$;
+
 CREATE OR REPLACE PROCEDURE convert_key.swap() LANGUAGE plpgsql AS $$
 DECLARE
-    relations regclass[] := (SELECT array_agg(t.relation ORDER BY t.relation <> j.relation)
-        FROM convert_key.job j, convert_key.tables t WHERE NOT j.is_swapped);
+    relations regclass[];
 BEGIN
+    PERFORM set_config('jit', 'off', true);
+    relations := (SELECT array_agg(t.relation ORDER BY t.relation <> j.relation)
+        FROM convert_key.job j, convert_key.tables t WHERE NOT j.is_swapped);
     IF relations IS NULL THEN
         RAISE EXCEPTION 'there is no conversion, or its columns were swapped';
     END IF;
     CALL convert_key.change(relations, NULL);
+    CALL convert_key.refresh();
 END
 $$;
 
@@ -742,11 +1052,11 @@ CREATE OR REPLACE PROCEDURE convert_key.drop_columns(after_swap boolean) LANGUAG
 DECLARE
     item record;
 BEGIN
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true), set_config('jit', 'off', true);
     IF NOT EXISTS (SELECT FROM convert_key.job WHERE is_swapped = after_swap) THEN
         RAISE EXCEPTION 'there is no conversion, or its columns were %',
             CASE WHEN after_swap THEN 'not swapped' ELSE 'swapped' END;
     END IF;
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
     FOR item IN
         SELECT ARRAY[j.relation, k.relation] AS relations, format(
             'DROP TRIGGER IF EXISTS zzz_convert_key ON %1$s;'
@@ -772,13 +1082,14 @@ $$;
 CREATE OR REPLACE PROCEDURE convert_key.undo() LANGUAGE plpgsql AS
     'BEGIN CALL convert_key.drop_columns(false); END';
 CREATE OR REPLACE PROCEDURE convert_key.finish() LANGUAGE plpgsql AS
-    'BEGIN CALL convert_key.drop_columns(true); END';
+    'BEGIN CALL convert_key.refresh(); CALL convert_key.drop_columns(true); END';
 
 -- The conversion.  A step that is complete changes nothing when it runs again.
 
 SELECT convert_key.start(:'relation', :'column', nullif(:'time', ''),
     coalesce(nullif(:'machine_id', '')::integer, :snowflake.snowflake_server_machine_id()),
-    :snowflake.snowflake_timestamp(convert_key.next_id()) - interval '1 s', :'published')
+    :snowflake.snowflake_timestamp(convert_key.next_id()) - interval '1 s', :'published',
+    :'materialized', :'keep_default')
     AS obstacles \gset
 SELECT :'obstacles' <> '' AS is_refused \gset
 \if :is_refused
@@ -795,6 +1106,15 @@ SELECT :'obstacles' <> '' AS is_refused \gset
     $$;
 \endif
 COMMIT;
+DO $$
+DECLARE
+    suspects text := convert_key.suspects();
+BEGIN
+    IF suspects IS NOT NULL THEN
+        RAISE INFO E'not converted (foreign keys, even NOT VALID, include columns):\n%', suspects;
+    END IF;
+END
+$$;
 
 -- The IDs of the rows of a uuid key, in the order of their times, as in docs/migration.md.  They
 -- are earlier than the first call of this script, and the IDs of the generator are later, so that
@@ -855,6 +1175,6 @@ SELECT format('ANALYZE %s', relation) FROM convert_key.tables \gexec
 
 DO 'BEGIN PERFORM pg_advisory_unlock(hashtext(''convert_key'')); END';
 RESET search_path; RESET client_min_messages; RESET lock_timeout; RESET statement_timeout;
-RESET client_connection_check_interval; RESET row_security; RESET default_tablespace;
+RESET client_connection_check_interval; RESET row_security; RESET jit; RESET default_tablespace;
 \set ON_ERROR_STOP :on_error_stop
 \set QUIET :quiet
