@@ -139,7 +139,7 @@ as_owner() {
 	local name clean=(env -i PATH="$bindir:/usr/local/bin:/usr/bin:/bin" LC_ALL=C HOME="$work"
 		PGHOST="$work/$server" PGUSER=postgres PGDATABASE=postgres PG_CONFIG="$PG_CONFIG")
 
-	for name in SNOWFLAKE_TEST_{SCALE,ROWS,SECONDS,SCHEMAS,SEED,STOP} SNOWFLAKE_{QUERIES,PLANS,SEED,GENERATOR} PG_TEST_TIMEOUT_DEFAULT INITDB_TEMPLATE; do
+	for name in SNOWFLAKE_TEST_{SCALE,ROWS,SECONDS,SCHEMAS,SEED,STOP,MISTAKES} SNOWFLAKE_{QUERIES,PLANS,SEED,GENERATOR,SCENARIOS} PG_TEST_TIMEOUT_DEFAULT INITDB_TEMPLATE; do
 		[ -z "${!name:-}" ] || clean+=("$name=${!name}")
 	done
 	if [ "$(id -u)" = 0 ]; then
