@@ -1491,6 +1491,7 @@ DECLARE
 		(SELECT extnamespace FROM pg_extension WHERE extname = 'snowflake');
 	is_distributed boolean := false;
 	obstacle text;
+	former record;
 	narrow record;
 BEGIN
 	IF relation IS NULL OR attribute IS NULL THEN
@@ -1530,6 +1531,29 @@ BEGIN
 			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.  If'
 				' it is not the distribution column, ALTER TABLE ... ALTER COLUMN ... SET DEFAULT'
 				' works as well.';
+	END IF;
+
+	-- No command drops the sequence of an identity whose column is no identity any more.
+	WITH RECURSIVE family (oid) AS (
+		SELECT relation::oid
+		UNION SELECT inhrelid FROM pg_inherits JOIN family ON inhparent = family.oid)
+	SELECT a.attrelid::regclass AS relation, d.objid::regclass AS sequence INTO former
+	FROM family f JOIN pg_attribute a ON a.attrelid = f.oid AND a.attname = attribute
+			AND a.attidentity = ''
+		JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid
+			AND d.refobjsubid = a.attnum AND d.classid = 'pg_class'::regclass AND d.deptype = 'i'
+		JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+	ORDER BY a.attrelid <> relation, a.attrelid LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+			MESSAGE = format('column "%s" of relation %s requires the sequence of a former'
+				' identity', attribute, former.relation),
+			DETAIL = format('Sequence %s cannot be dropped, and dumps of the table cannot be'
+				' restored.  The function convert_sequence_to_snowflake() of pgEdge''s extension'
+				' leaves columns in this state.', former.sequence),
+			HINT = format('Run UPDATE pg_catalog.pg_attribute SET attidentity = ''d'' WHERE'
+				' attrelid = %L::regclass AND attname = %L as a superuser first.',
+				former.relation, attribute);
 	END IF;
 
 	-- All columns that refer to the column by foreign keys are checked, directly and indirectly;
@@ -1587,7 +1611,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_adoption(regclass, name, name) IS
-'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, Citus distributes the table, the column or one that refers to it is too narrow for Snowflake IDs, or generator does not generate IDs of the type of the column; returns that type, and the functions that do; internal';
+'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, Citus distributes the table, the column requires the sequence of a former identity, the column or one that refers to it is too narrow for Snowflake IDs, or generator does not generate IDs of the type of the column; returns that type, and the functions that do; internal';
 
 -- An index that begins with the column is used.  IDs of type sno sort as their texts do in "C".
 CREATE FUNCTION snowflake_check_keys(relation regclass, attribute name, type regtype, next_id text)
@@ -1598,10 +1622,13 @@ SET row_security = off
 AS $$
 DECLARE
 	greatest text;
+	least bigint;
 	is_above boolean;
 BEGIN
-	EXECUTE format('SELECT t.%1$I::text FROM %2$s t WHERE t.%1$I IS NOT NULL ORDER BY t.%1$I DESC'
-		' LIMIT 1', attribute, relation) INTO greatest;
+	EXECUTE format(CASE type WHEN 'bigint'::regtype
+			THEN 'SELECT max(t.%1$I), min(t.%1$I) FROM %2$s t'
+		ELSE 'SELECT t.%1$I::text FROM %2$s t WHERE t.%1$I IS NOT NULL ORDER BY t.%1$I DESC'
+			' LIMIT 1' END, attribute, relation) INTO greatest, least;
 	is_above := CASE type WHEN 'bigint'::regtype THEN greatest::bigint >= next_id::bigint
 		ELSE greatest COLLATE "C" >= next_id END;
 	IF is_above THEN
@@ -1611,12 +1638,18 @@ BEGIN
 			DETAIL = format('The greatest value is %s, and the next ID is %s.', greatest, next_id),
 			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of'
 				' another layout than "snowflake.layout", or have future times.';
+	ELSIF least < 0 THEN
+		RAISE NOTICE USING
+			MESSAGE = format('column "%s" of relation %s has negative values', attribute, relation),
+			DETAIL = format('The least value is %s.  Functions of times raise an error for these'
+				' rows.', least),
+			HINT = format('Add %I >= 0 to queries for times.', attribute);
 	END IF;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
-'raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID; internal';
+'raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID, and a notice if a value is negative; internal';
 
 /*
  * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
