@@ -10,9 +10,16 @@
 -- Only temporary objects are created.  The table key_report has a row for each column that has a
 -- sequence or an identity, for each column of a unique index that has a computed default, and for
 -- each primary key of one column that is no foreign key.  Partitions and children are reported with
--- their parent.  referred_to_by has the columns with a foreign key and, with "?", columns named
--- after the table and the key, such as order_id, without one.  rows are those of the last ANALYZE.
--- greatest_key is empty if no index begins with the key.
+-- their parent.  referred_to_by has the columns with a foreign key and, with "?", columns of the
+-- same schema without one that are named after the table and the key, such as order_id, or whose
+-- values stand in the key.  This includes elements of arrays, fields of composite types, and
+-- numbers of other types.  rows are those of the last ANALYZE.  greatest_key is empty if no index
+-- begins with the key.
+--
+-- For the values, about 10 blocks of a table are read for each column without a foreign key, which
+-- takes milliseconds, and up to 20 values are looked up in each key with an index.
+--
+-- The table key_sequences has the sequences that no default uses.
 --
 -- The table key_statements has the statements.  Those with a needs_decision can be run after the
 -- decision, as in
@@ -36,22 +43,78 @@ SET search_path = pg_catalog, pg_temp;
 SET jit = off;
 SET client_min_messages = warning;
 DROP TABLE IF EXISTS pg_temp.key_family, pg_temp.key_candidates, pg_temp.key_foreign,
-	pg_temp.key_published, pg_temp.key_columns, pg_temp.key_guesses, pg_temp.key_polymorphic,
-	pg_temp.key_narrow, pg_temp.key_tried, pg_temp.key_report, pg_temp.key_statements;
+	pg_temp.key_published, pg_temp.key_columns, pg_temp.key_related, pg_temp.key_parts,
+	pg_temp.key_polymorphic, pg_temp.key_guesses, pg_temp.key_samples, pg_temp.key_narrow,
+	pg_temp.key_tried, pg_temp.key_functions, pg_temp.key_sequences, pg_temp.key_report,
+	pg_temp.key_statements;
 RESET client_min_messages;
 
--- Null if the table cannot be read, as by another role or from a foreign server.
-CREATE OR REPLACE FUNCTION pg_temp.greatest_key(relation text, attribute name) RETURNS text
+-- The greatest key that meets a condition.  Null if the table cannot be read, as by another role or
+-- from a foreign server.
+CREATE OR REPLACE FUNCTION pg_temp.greatest_key(relation text, attribute name, condition text)
+RETURNS text
 LANGUAGE plpgsql SET row_security = off
 AS $$
 DECLARE
 	greatest_key text;
 BEGIN
-	EXECUTE format('SELECT %1$I FROM %2$s WHERE %1$I IS NOT NULL ORDER BY %1$I DESC LIMIT 1',
-		attribute, relation) INTO greatest_key;
+	EXECUTE format('SELECT %1$I FROM %2$s WHERE %1$I %3$s ORDER BY %1$I DESC LIMIT 1',
+		attribute, relation, condition) INTO greatest_key;
 	RETURN greatest_key;
 EXCEPTION WHEN OTHERS THEN
 	RETURN NULL;
+END
+$$;
+
+-- At most 20 different values of an expression, from about 10 blocks of a table and its partitions
+-- and children.  Null if the table cannot be read.
+CREATE OR REPLACE FUNCTION pg_temp.sample(relation regclass, expression text) RETURNS text[]
+LANGUAGE plpgsql SET row_security = off
+AS $$
+DECLARE
+	percent CONSTANT numeric := (
+		SELECT least(100, 1000.0 / greatest(sum(pg_relation_size(member)) / 8192, 1))
+		FROM pg_temp.key_family f WHERE f.relation = $1);
+	found_values text[];
+BEGIN
+	EXECUTE format('SELECT array_agg(v) FROM (SELECT DISTINCT v, hashtext(v)'
+		' FROM (SELECT (%s)::text AS v FROM %s TABLESAMPLE SYSTEM (%s) REPEATABLE (0)) s'
+		' WHERE v IS NOT NULL ORDER BY hashtext(v) LIMIT 20) s', expression, relation, percent)
+	INTO found_values;
+	RETURN found_values;
+EXCEPTION WHEN OTHERS THEN
+	RETURN NULL;
+END
+$$;
+
+-- The columns of key_samples whose values all stand in a key, by lookups in its index: uuids, or at
+-- least ten numbers.  Any numbers stand in a key without gaps.  So either the greatest of them is
+-- in the upper half of the keys, or most numbers next to them do not stand in the key.  Numbers of
+-- 32 bits are compared with the keys of 32 bits.
+CREATE OR REPLACE FUNCTION pg_temp.standing_in(k record) RETURNS SETOF text
+LANGUAGE plpgsql SET row_security = off
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+	is_number CONSTANT boolean := k.kind IN ('bigint', 'narrow');
+	is_key CONSTANT text := format('EXISTS (SELECT FROM %s k WHERE k.%I = v::%s', k.table_name,
+		k.name, CASE WHEN is_number THEN 'bigint' ELSE k.type END);
+BEGIN
+	RETURN QUERY EXECUTE format('SELECT s.part FROM pg_temp.key_samples s, LATERAL ('
+		'	SELECT CASE WHEN s.greatest <= 2147483647 THEN $2 ELSE $3 END AS key) AS greatest'
+		' WHERE s.nspname = $1 AND CASE'
+		' WHEN (CASE WHEN $5 THEN cardinality(s.found_values) >= 10'
+		'		AND s.greatest <= greatest.key'
+		'		AND (s.greatest >= greatest.key / 2 OR $4 < greatest.key / 2)'
+		'	ELSE s.kind = $6 END) IS NOT TRUE THEN false'
+		' WHEN EXISTS (SELECT FROM unnest(s.found_values) v WHERE NOT %1$s)) THEN false'
+		' ELSE NOT $5 OR s.greatest >= greatest.key / 2 OR cardinality(s.found_values)'
+		'	> 2 * (SELECT count(*) FROM unnest(s.found_values) v WHERE %1$s %2$s)) END', is_key,
+		CASE WHEN is_number THEN '+ 1' END)
+	USING k.nspname, k.greatest_narrow_key::bigint, CASE WHEN is_number
+		THEN k.greatest_key::bigint END, k.rows, is_number, k.kind;
+EXCEPTION WHEN OTHERS THEN
+	RETURN;
 END
 $$;
 
@@ -170,7 +233,15 @@ SELECT *, CASE
 			WHERE f.relation = k.relation AND NOT m.is_snowflake) THEN 'snowflake'
 		WHEN is_snowflake OR identity <> ''
 			OR expression = format('nextval(%L::regclass)', sequence::text) THEN 'sequence'
-		WHEN expression IS NULL THEN 'none' ELSE 'other' END AS origin
+		WHEN expression IS NULL THEN 'none' ELSE 'other' END AS origin,
+	CASE WHEN has_index AND relkind <> 'f'
+		THEN pg_temp.greatest_key(table_name, name, 'IS NOT NULL') END AS greatest_key,
+	CASE WHEN has_index AND relkind <> 'f' AND kind = 'bigint'
+		THEN pg_temp.greatest_key(table_name, name, '<= 2147483647')
+	WHEN kind = 'narrow' THEN pg_temp.greatest_key(table_name, name, 'IS NOT NULL') END
+		AS greatest_narrow_key,
+	(SELECT sum(nullif(c.reltuples, -1)) FILTER (WHERE c.relkind <> 'p')::bigint
+		FROM key_family f JOIN pg_class c ON c.oid = f.member WHERE f.relation = k.relation) AS rows
 FROM (SELECT *,
 		EXISTS (SELECT FROM pg_index
 			WHERE indrelid = relation AND indisunique AND number = ANY (indkey)) AS is_unique,
@@ -188,41 +259,10 @@ WHERE NOT is_inherited AND nspname ~ ('^(' || :'schema' || ')$')
 
 ANALYZE key_columns;
 
--- columns that are named after a key, and have no foreign key
-CREATE TEMP TABLE key_guesses AS
-SELECT DISTINCT k.relation, k.number, c.column_name, c.kind
-FROM (SELECT *, lower(replace(name, '_', '')) AS short, lower(replace(relname, '_', '')) AS called
-		FROM key_columns) k
-	CROSS JOIN unnest(ARRAY[nullif(k.short, 'id'), called || k.short,
-		regexp_replace(regexp_replace(called, 'ies$', 'y'), 's$', '') || k.short]) AS guess
-	JOIN key_candidates c ON c.nspname = k.nspname AND lower(replace(c.name, '_', '')) = guess
-		AND NOT c.is_inherited AND (c.kind = k.kind OR c.kind = 'narrow' AND k.kind = 'bigint')
-WHERE NOT EXISTS (SELECT FROM key_foreign f
-		WHERE f.referring = c.relation AND f.referring_number = c.number)
-	AND NOT EXISTS (SELECT FROM key_columns o
-		WHERE o.relation = c.relation AND o.number = c.number);
-
--- columns of 32 bits that can refer to any table of the schema, which a column beside them names,
--- as commentable_id and commentable_type of Rails, and object_id and content_type_id of Django
-CREATE TEMP TABLE key_polymorphic AS
-SELECT i.nspname, string_agg(i.column_name, ', ' ORDER BY i.column_name) AS columns
-FROM (SELECT *, lower(replace(name, '_', '')) AS short FROM key_candidates
-		WHERE kind = 'narrow' AND NOT is_inherited) i
-WHERE short ~ '.id$'
-	AND EXISTS (SELECT FROM key_candidates t
-		WHERE t.relation = i.relation AND lower(replace(t.name, '_', ''))
-			IN (regexp_replace(i.short, 'id$', 'type'),
-				CASE i.short WHEN 'objectid' THEN 'contenttypeid' END))
-	AND NOT EXISTS (SELECT FROM key_foreign f
-		WHERE f.referring = i.relation AND f.referring_number = i.number)
-GROUP BY i.nspname;
-
--- for each key with a sequence, the columns of 32 bits that have to become bigint: the key, and
--- those that refer to it, directly or not; and the objects that use such a column and so prevent
--- the change
-CREATE TEMP TABLE key_narrow AS
+-- each key, and the columns that refer to it by foreign keys, directly or not
+CREATE TEMP TABLE key_related AS
 WITH RECURSIVE related (relation, number, other, other_number) AS (
-	SELECT relation, number, relation, number FROM key_columns WHERE origin = 'sequence'
+	SELECT relation, number, relation, number FROM key_columns
 	UNION
 	SELECT r.relation, r.number, next.relation, next.number
 	FROM related r CROSS JOIN LATERAL (
@@ -235,6 +275,126 @@ WITH RECURSIVE related (relation, number, other, other_number) AS (
 				ON i.one = h.attrelid
 			JOIN pg_attribute a ON a.attrelid = i.other AND a.attname = h.attname
 		WHERE h.attrelid = r.other AND h.attnum = r.other_number) AS next (relation, number))
+SELECT * FROM related;
+CREATE INDEX ON key_related (relation, number);
+ANALYZE key_related;
+
+-- all columns, elements of arrays, and fields of composite types, with the kind of the values, and
+-- the type that they need to hold IDs if they cannot, or if they round them
+CREATE TEMP TABLE key_parts AS
+WITH RECURSIVE parts AS (
+	SELECT c.relation, c.number, a.atttypid AS type, a.atttypmod AS modifier, c.name,
+		quote_ident(c.name) AS expression, c.column_name AS part, false AS is_array,
+		false AS is_field
+	FROM key_candidates c JOIN pg_attribute a ON a.attrelid = c.relation AND a.attnum = c.number
+	WHERE NOT c.is_inherited
+	UNION ALL
+	SELECT p.relation, p.number, next.*
+	FROM parts p JOIN pg_type t ON t.oid = p.type CROSS JOIN LATERAL (
+		SELECT t.typbasetype, greatest(t.typtypmod, p.modifier), p.name, p.expression, p.part,
+			p.is_array, p.is_field
+		WHERE t.typtype = 'd'
+		UNION ALL
+		SELECT t.typelem, p.modifier, p.name, format('unnest(%s)', p.expression), p.part, true,
+			p.is_field
+		WHERE t.typtype = 'b' AND t.typcategory = 'A'
+		UNION ALL
+		SELECT f.atttypid, f.atttypmod, f.attname, format('(%s).%I', p.expression, f.attname),
+			format('%s.%I', p.part, f.attname), p.is_array, true
+		FROM pg_attribute f
+		WHERE t.typtype = 'c' AND f.attrelid = t.typrelid AND f.attnum > 0
+			AND NOT f.attisdropped) AS next)
+SELECT p.relation, p.number, p.type, c.name, lower(replace(p.name, '_', '')) AS short, p.part,
+	p.is_field, p.is_array, c.nspname, c.table_name, v.kind,
+	CASE WHEN p.type IN ('real'::regtype, 'double precision'::regtype, 'numeric'::regtype)
+		THEN format('trim_scale((%s)::numeric)', p.expression) ELSE p.expression END AS expression,
+	CASE WHEN p.type IN ('smallint'::regtype, 'integer'::regtype, 'oid'::regtype, 'real'::regtype,
+			'double precision'::regtype)
+		OR p.type = 'numeric'::regtype AND p.modifier >= 4 AND ((p.modifier - 4 & 1024) > 0
+			OR (p.modifier - 4 >> 16) - (p.modifier - 4 & 1023) < 19) THEN 'bigint'
+		WHEN v.kind = 'text' AND p.modifier BETWEEN 4 AND 22 THEN 'text' END
+		|| CASE WHEN p.is_array THEN '[]' ELSE '' END AS wider,
+	p.type <> 'varchar'::regtype OR p.is_array AS rewrites,
+	c.sequence IS NOT NULL OR EXISTS (SELECT FROM key_columns k
+			WHERE k.relation = p.relation AND k.number = p.number)
+		OR EXISTS (SELECT FROM key_foreign f
+			WHERE f.referring = p.relation AND f.referring_number = p.number) AS is_known
+FROM parts p JOIN key_candidates c USING (relation, number)
+	CROSS JOIN LATERAL (SELECT CASE
+			WHEN p.type IN ('smallint'::regtype, 'integer'::regtype, 'bigint'::regtype,
+				'oid'::regtype, 'real'::regtype, 'double precision'::regtype, 'numeric'::regtype)
+				THEN 'number'
+			WHEN p.type IN ('text'::regtype, 'varchar'::regtype, 'bpchar'::regtype) THEN 'text'
+			WHEN p.type = 'uuid'::regtype THEN 'uuid'
+			WHEN p.type = to_regtype(:'extension' || '.sno') THEN 'sno' END AS kind) AS v;
+ANALYZE key_parts;
+
+-- columns of 32 bits that can refer to any table of the schema, which a column beside them names,
+-- as commentable_id and commentable_type of Rails, and object_id and content_type_id of Django; and
+-- the tables whose names are found there, or null if a name is of no table
+CREATE TEMP TABLE key_polymorphic AS
+SELECT DISTINCT i.nspname, i.relation, i.number, i.table_name, i.column_name, i.name,
+	c.oid AS target
+FROM (SELECT *, lower(replace(name, '_', '')) AS short FROM key_candidates
+		WHERE kind = 'narrow' AND NOT is_inherited AND nspname ~ ('^(' || :'schema' || ')$')) i
+	JOIN key_candidates t ON t.relation = i.relation AND lower(replace(t.name, '_', ''))
+		IN (regexp_replace(i.short, 'id$', 'type'),
+			CASE i.short WHEN 'objectid' THEN 'contenttypeid' END)
+	LEFT JOIN LATERAL unnest(pg_temp.sample(i.relation, quote_ident(t.name))) AS v ON true
+	LEFT JOIN pg_class c ON c.relkind IN ('r', 'p')
+		AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = i.relation)
+		AND EXISTS (SELECT FROM unnest(ARRAY['::|_', '.*::|_']) AS prefix
+			CROSS JOIN LATERAL lower(regexp_replace(v, prefix, '', 'g')) AS called
+			WHERE lower(replace(c.relname, '_', ''))
+				IN (called, called || 's', called || 'es', regexp_replace(called, 'y$', 'ies')))
+WHERE short ~ '.id$'
+	AND NOT EXISTS (SELECT FROM key_foreign f
+		WHERE f.referring = i.relation AND f.referring_number = i.number);
+
+-- columns that perhaps refer to a key, without a foreign key: by their name
+CREATE TEMP TABLE key_guesses AS
+SELECT DISTINCT k.relation, k.number, p.relation AS other, p.table_name, p.name, p.part, p.wider,
+	p.rewrites, p.is_field
+FROM (SELECT r.relation, r.number, o.kind, c.nspname, lower(replace(c.name, '_', '')) AS short,
+		lower(replace(c.relname, '_', '')) AS called
+	FROM key_related r JOIN key_columns o USING (relation, number)
+		JOIN key_candidates c ON c.relation = r.other AND c.number = r.other_number
+	WHERE (r.other, r.other_number) = (r.relation, r.number)
+		OR EXISTS (SELECT FROM pg_index WHERE indrelid = r.other AND indisprimary
+			AND indnkeyatts = 1 AND indkey[0] = r.other_number)) k
+	CROSS JOIN unnest(ARRAY[nullif(k.short, 'id'), called || k.short,
+		regexp_replace(regexp_replace(called, 'ies$', 'y'), 's$', '') || k.short]) AS guess
+	CROSS JOIN unnest(ARRAY['', 's']) AS plural
+	JOIN key_parts p ON p.nspname = k.nspname AND p.short = guess || plural
+		AND (plural = '' OR p.is_array) AND NOT p.is_known AND (p.kind = k.kind
+			OR p.kind IN ('number', 'text') AND k.kind IN ('bigint', 'narrow'));
+
+-- values of other columns that could be keys of their schema
+CREATE TEMP TABLE key_samples AS
+SELECT *, CASE WHEN kind IN ('number', 'text')
+		AND (SELECT bool_and(v ~ '^\d{1,18}$') FROM unnest(found_values) AS v)
+		THEN (SELECT max(v::bigint) FROM unnest(found_values) AS v) END AS greatest
+FROM (SELECT p.*, pg_temp.sample(p.relation, p.expression) AS found_values
+	FROM key_parts p
+	WHERE NOT p.is_known AND (p.kind <> 'text' OR p.wider LIKE 'text%')
+		AND p.nspname IN (SELECT nspname FROM key_columns)
+		AND p.part NOT IN (SELECT part FROM key_guesses)
+		AND (p.relation, p.number) NOT IN (SELECT relation, number FROM key_polymorphic)) s
+WHERE found_values IS NOT NULL;
+
+-- and by their values
+INSERT INTO key_guesses
+SELECT k.relation, k.number, s.relation, s.table_name, s.name, s.part, s.wider, s.rewrites,
+	s.is_field
+FROM key_columns k CROSS JOIN LATERAL pg_temp.standing_in(k) AS found (part)
+	JOIN key_samples s USING (part)
+WHERE k.has_index AND k.relkind <> 'f' AND k.kind <> 'other';
+CREATE INDEX ON key_guesses (relation, number);
+
+-- for each key, the columns of 32 bits that have to become bigint: the key, and those that refer
+-- to it; and the objects that use such a column or the row type of its table, and so prevent the
+-- change
+CREATE TEMP TABLE key_narrow AS
 SELECT r.relation, r.number, c.relation AS other, c.table_name, c.column_name, c.name,
 	CASE WHEN c.is_of_domain THEN format('%s (domain %s)', c.column_name, c.type) END AS domain, (
 	SELECT string_agg(DISTINCT u.name, ', ')
@@ -248,10 +408,18 @@ SELECT r.relation, r.number, c.relation AS other, c.table_name, c.column_name, c
 					'pg_attrdef'::regclass)
 			UNION ALL
 			SELECT 'the partition key of ' || m.table_name FROM pg_partitioned_table
-			WHERE partrelid = m.relation AND m.number = ANY (partattrs)) AS u (name)
+			WHERE partrelid = m.relation AND m.number = ANY (partattrs)
+			UNION ALL
+			SELECT 'the row type in ' || p.part FROM key_parts p JOIN pg_type t ON t.oid = p.type
+			WHERE t.typrelid = m.relation
+			UNION ALL
+			SELECT 'the type of the typed table ' || m.table_name FROM pg_class
+			WHERE oid = m.relation AND reloftype <> 0) AS u (name)
 	WHERE f.relation = c.relation) AS used_by
-FROM related r JOIN key_candidates c ON c.relation = r.other AND c.number = r.other_number
-		AND c.kind = 'narrow' AND NOT c.is_inherited;
+FROM key_related r JOIN key_columns k USING (relation, number)
+	JOIN key_candidates c ON c.relation = r.other AND c.number = r.other_number
+		AND c.kind = 'narrow' AND NOT c.is_inherited
+WHERE k.origin = 'sequence' OR k.kind = 'bigint';
 
 CREATE INDEX ON key_narrow (relation);
 
@@ -266,9 +434,50 @@ FROM (SELECT other,
 GROUP BY c.other;
 ANALYZE key_guesses, key_narrow;
 
+-- for each key, the functions that have a type of 32 bits in their arguments, results or sources,
+-- and that name its table or one that refers to it, have its row type, or are called by its
+-- triggers
+CREATE TEMP TABLE key_functions AS
+WITH functions AS (
+	SELECT p.oid, s.source,
+		coalesce(p.proallargtypes, p.proargtypes::oid[]) || p.prorettype AS types
+	FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang AND l.lanname NOT IN ('internal', 'c')
+		CROSS JOIN LATERAL (SELECT lower(regexp_replace(regexp_replace(
+			CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_get_functiondef(p.oid) END,
+			'--[^\n]*', '', 'g'), '/\*.*?\*/', '', 'g')) AS source) AS s
+	WHERE p.oid >= 16384 AND p.prokind <> 'a' AND NOT EXISTS (SELECT FROM pg_depend e
+		WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e')),
+narrow AS (
+	SELECT * FROM functions f
+	WHERE f.source ~ '\m(int|integer|int[24]|smallint|(small)?serial|serial[24])\M'
+		OR EXISTS (SELECT FROM unnest(f.types) AS a (type) JOIN pg_type t ON t.oid = a.type
+			WHERE ARRAY[t.oid, t.typelem, t.typbasetype]
+				&& ARRAY['smallint'::regtype, 'integer'::regtype]::oid[]))
+SELECT DISTINCT r.relation, r.number, pg_describe_object('pg_proc'::regclass, f.oid, 0) AS name
+FROM narrow f CROSS JOIN key_related r JOIN pg_class c ON c.oid = r.other
+	JOIN key_columns k ON k.relation = r.relation AND k.number = r.number
+		AND k.kind IN ('bigint', 'narrow')
+WHERE strpos(f.source, lower(c.relname)) > 0 AND f.source ~ ('(^|[^\w$])'
+		|| regexp_replace(lower(c.relname), '(\W)', '\\\1', 'g') || '($|[^\w$])')
+	OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = r.other AND t.tgfoid = f.oid)
+	OR EXISTS (SELECT FROM unnest(f.types) AS a (type) JOIN pg_type t ON t.oid = a.type
+		WHERE c.reltype IN (t.oid, t.typelem));
+
+-- sequences that no default uses: programs or functions can call them by name for their keys
+CREATE TEMP TABLE key_sequences AS
+SELECT format('%I.%I', s.schemaname, s.sequencename) AS sequence, s.last_value, (
+	SELECT string_agg(pg_describe_object('pg_proc'::regclass, p.oid, 0), ', ')
+	FROM pg_proc p WHERE p.oid >= 16384 AND strpos(p.prosrc, s.sequencename) > 0) AS named_in
+FROM pg_sequences s JOIN pg_class c ON c.relname = s.sequencename
+	AND c.relnamespace = to_regnamespace(quote_ident(s.schemaname))
+WHERE s.schemaname ~ ('^(' || :'schema' || ')$') AND c.relpersistence <> 't'
+	AND NOT EXISTS (SELECT FROM key_candidates k WHERE k.sequence = c.oid)
+	AND NOT EXISTS (SELECT FROM pg_depend e
+		WHERE e.classid = 'pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e');
+
 CREATE TEMP TABLE key_report AS
-SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.kind, k.origin, r.rows,
-	greatest_key,
+SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.kind, k.origin, k.rows,
+	k.greatest_key,
 	CASE k.identity WHEN 'a' THEN 'GENERATED ALWAYS AS IDENTITY'
 		WHEN 'd' THEN 'GENERATED BY DEFAULT AS IDENTITY'
 		ELSE concat_ws(', as ', coalesce(k.expression, 'none'), (
@@ -282,24 +491,28 @@ SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.kind, k.orig
 			JOIN key_candidates c ON c.relation = f.referring AND c.number = f.referring_number
 				AND NOT c.is_inherited
 		WHERE m.relation = k.relation
-		UNION SELECT column_name || '?' FROM key_guesses g
+		UNION SELECT part || '?' FROM key_guesses g
 		WHERE g.relation = k.relation AND g.number = k.number) AS n (name)) AS referred_to_by,
 	CASE WHEN r.members > 1 THEN r.members - 1
 		|| CASE k.relkind WHEN 'p' THEN ' partitions' ELSE ' children' END END AS partitions,
 	r.publications,
 	nullif(concat_ws('; ',
-		CASE WHEN k.relation IN (:distributed) THEN 'distributed by Citus: docs/citus.md' END,
-		CASE WHEN k.relkind = 'f' THEN 'foreign table: adopt the key on its own server' END,
-		CASE k.kind WHEN 'uuid' THEN 'uuid: docs/migration.md' WHEN 'other' THEN 'type ' || k.type
-			WHEN 'narrow' THEN
-				CASE WHEN k.origin <> 'sequence' THEN '32 bits, and not from a sequence' END
-			WHEN 'bigint' THEN
-				CASE WHEN greatest_key::bigint >= :extension.snowflake_boundary(clock_timestamp())
+		CASE WHEN k.origin <> 'snowflake' THEN nullif(concat_ws('; ',
+			CASE WHEN k.relation IN (:distributed) THEN 'distributed by Citus: docs/citus.md' END,
+			CASE WHEN k.relkind = 'f' THEN 'foreign table: adopt the key on its own server' END,
+			CASE WHEN r.has_former THEN
+				'the sequence of a former identity: docs/migration.md#from-pgedges-extension' END,
+			CASE k.kind WHEN 'uuid' THEN 'uuid: docs/migration.md'
+				WHEN 'other' THEN 'type ' || k.type
+				WHEN 'narrow' THEN
+					CASE WHEN k.origin <> 'sequence' THEN '32 bits, and not from a sequence' END
+				WHEN 'bigint' THEN CASE
+					WHEN k.greatest_key::bigint >= :extension.snowflake_boundary(clock_timestamp())
 					THEN 'the greatest key is not below new IDs' END
-			WHEN 'sno' THEN CASE WHEN greatest_key COLLATE "C"
-					>= :extension.sno_boundary(clock_timestamp())::text
-				THEN 'the greatest key is not below new IDs' END
-		END,
+				WHEN 'sno' THEN CASE WHEN k.greatest_key COLLATE "C"
+						>= :extension.sno_boundary(clock_timestamp())::text
+					THEN 'the greatest key is not below new IDs' END
+			END), '') END,
 		'32 bits, and used by ' || n.used_by,
 		'32 bits, and the type cannot be changed: ' || n.errors), '') AS obstacle,
 	nullif(concat_ws('; ',
@@ -307,36 +520,46 @@ SELECT k.relation, k.number, k.table_name, k.name AS key, k.type, k.kind, k.orig
 			THEN 'GENERATED ALWAYS: afterwards the column accepts given values' END,
 		'32 bits, docs/migration.md: ' || n.columns,
 		'bigint replaces the domain: ' || n.domains,
-		CASE WHEN k.kind IN ('bigint', 'sno') THEN
-			CASE k.origin WHEN 'none' THEN 'no default: do programs make the keys?'
-				WHEN 'other' THEN 'the default is not a plain nextval()' END END,
-		'new IDs are refused: ' || e.error,
-		CASE WHEN NOT k.is_unique THEN 'no unique index: is it a key?' END,
-		CASE WHEN r.is_by_key THEN 'partitioned by the key: new IDs need partitions' END,
-		CASE WHEN r.has_foreign THEN 'foreign tables among the partitions or children' END,
-		CASE WHEN NOT k.has_index AND r.bytes > 64 * 1024 * 1024
-			THEN 'no index begins with the key, so the adoption reads the whole table' END,
-		'perhaps references of 32 bits: ' || (SELECT string_agg(column_name, ', ')
-			FROM key_guesses g
-			WHERE g.relation = k.relation AND g.number = k.number AND g.kind = 'narrow'),
-		CASE WHEN k.kind IN ('bigint', 'narrow') THEN
-			'perhaps references of 32 bits, to tables that another column names: '
-			|| (SELECT p.columns FROM key_polymorphic p WHERE p.nspname = k.nspname) END,
-		'the sequence is named in ' || (
-			SELECT string_agg(pg_describe_object('pg_proc'::regclass, p.oid, 0), ', ')
-			FROM pg_proc p JOIN pg_class s ON s.oid = k.sequence
-			WHERE p.oid >= 16384 AND strpos(p.prosrc, s.relname) > 0
-				AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass
-					AND e.objid = p.oid AND e.deptype = 'e')),
-		CASE WHEN NOT pg_has_role(k.relowner, 'USAGE')
-			THEN 'the owner is ' || k.relowner::regrole END,
-		CASE WHEN row_security_active(k.relation) THEN 'row-level security is forced' END), '')
-		AS decision
+		CASE WHEN k.origin <> 'snowflake' THEN nullif(concat_ws('; ',
+			CASE WHEN k.kind IN ('bigint', 'sno') THEN
+				CASE k.origin WHEN 'none' THEN 'no default: do programs make the keys?'
+					WHEN 'other' THEN 'the default is not a plain nextval()' END END,
+			'new IDs are refused: ' || e.error,
+			CASE WHEN NOT k.is_unique THEN 'no unique index: is it a key?' END,
+			CASE WHEN r.is_by_key THEN 'partitioned by the key: new IDs need partitions' END,
+			CASE WHEN r.has_foreign THEN 'foreign tables among the partitions or children' END,
+			CASE WHEN NOT k.has_index AND r.bytes > 64 * 1024 * 1024
+				THEN 'no index begins with the key, so the adoption reads the whole table' END),
+			'') END,
+		CASE WHEN k.kind IN ('bigint', 'narrow') THEN nullif(concat_ws('; ',
+			'perhaps references that cannot hold an ID: ' || (
+				SELECT string_agg(g.part, ', ' ORDER BY g.part) FROM key_guesses g
+				WHERE g.relation = k.relation AND g.number = k.number AND g.wider IS NOT NULL),
+			'perhaps references of 32 bits, to tables that another column names: ' || (
+				SELECT string_agg(DISTINCT p.column_name, ', ') FROM key_polymorphic p
+				WHERE p.nspname = k.nspname AND coalesce(p.target, k.relation) = k.relation),
+			'functions of 32 bits: ' || (
+				SELECT string_agg(f.name, ', ' ORDER BY f.name) FROM key_functions f
+				WHERE f.relation = k.relation AND f.number = k.number)), '') END,
+		CASE WHEN k.origin <> 'snowflake' THEN nullif(concat_ws('; ',
+			'the sequence is named in ' || (
+				SELECT string_agg(pg_describe_object('pg_proc'::regclass, p.oid, 0), ', ')
+				FROM pg_proc p JOIN pg_class s ON s.oid = k.sequence
+				WHERE p.oid >= 16384 AND strpos(p.prosrc, s.relname) > 0
+					AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = 'pg_proc'::regclass
+						AND e.objid = p.oid AND e.deptype = 'e')),
+			CASE WHEN NOT pg_has_role(k.relowner, 'USAGE')
+				THEN 'the owner is ' || k.relowner::regrole END,
+			CASE WHEN row_security_active(k.relation) THEN 'row-level security is forced' END),
+			'') END), '') AS decision
 FROM key_columns k
 	CROSS JOIN LATERAL (
-		SELECT sum(nullif(c.reltuples, -1)) FILTER (WHERE c.relkind <> 'p')::bigint AS rows,
-			count(*) AS members, sum(pg_relation_size(c.oid)) AS bytes,
+		SELECT count(*) AS members, sum(pg_relation_size(c.oid)) AS bytes,
 			bool_or(m.identity = 'a') AS is_always,
+			bool_or(m.identity = '' AND EXISTS (SELECT FROM pg_depend d
+				WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = m.relation
+					AND d.refobjsubid = m.number AND d.classid = 'pg_class'::regclass
+					AND d.deptype = 'i')) AS has_former,
 			bool_or(c.relkind = 'f' AND k.relkind <> 'f') AS has_foreign,
 			bool_or(p.partstrat IN ('r', 'l') AND m.number = ANY (p.partattrs)) AS is_by_key,
 			string_agg(DISTINCT n.names, ', ') AS publications
@@ -358,12 +581,7 @@ FROM key_columns k
 			ELSE :extension.snowflake_boundary(clock_timestamp())::text END), ', ') AS error
 		FROM key_family f
 		WHERE f.relation = k.relation AND k.kind IN ('bigint', 'sno') AND k.origin <> 'snowflake'
-			AND k.relkind <> 'f') e
-	CROSS JOIN LATERAL (
-		SELECT CASE WHEN k.has_index AND k.relkind <> 'f'
-			THEN pg_temp.greatest_key(k.table_name, k.name) END AS greatest_key) g;
-
-UPDATE key_report SET obstacle = NULL, decision = NULL WHERE origin = 'snowflake';
+			AND k.relkind <> 'f') e;
 
 CREATE TEMP TABLE key_statements AS
 SELECT row_number() OVER (ORDER BY needs_decision IS NOT NULL, phase, table_name, statement)
@@ -379,6 +597,18 @@ FROM (
 	FROM key_report k JOIN key_narrow n USING (relation, number)
 	WHERE k.obstacle IS NULL
 	GROUP BY n.table_name
+	UNION ALL
+	SELECT 1, table_name, format('ALTER TABLE %s ALTER COLUMN %I TYPE %s', table_name, name, wider),
+		'ACCESS EXCLUSIVE', rewrites,
+		'perhaps a reference to ' || string_agg(DISTINCT k.key, ', ')
+	FROM (SELECT g.table_name, g.name, g.wider, g.rewrites,
+			k.table_name || '.' || quote_ident(k.key) AS key
+		FROM key_guesses g JOIN key_report k USING (relation, number)
+		WHERE g.wider IS NOT NULL AND NOT g.is_field AND k.kind IN ('bigint', 'narrow')
+		UNION ALL
+		SELECT table_name, name, 'bigint', true, 'the tables that another column names'
+		FROM key_polymorphic) AS k
+	GROUP BY table_name, name, wider, rewrites
 	UNION ALL
 	SELECT 2, k.table_name, format('SELECT %s.snowflake_create_partitions(%L, date_trunc(''month'','
 			' now(), ''UTC''), now() + interval ''3 months'', ''1 month'')',
@@ -404,4 +634,5 @@ SET search_path = :search_path;
 SELECT table_name, key, type, rows, greatest_key, values_from, referred_to_by, partitions,
 	publications, obstacle, decision
 FROM key_report ORDER BY table_name, key;
+SELECT * FROM key_sequences ORDER BY sequence;
 SELECT * FROM key_statements ORDER BY step;

@@ -141,7 +141,7 @@ documents|id|uuid: docs/migration.md
 elsewhere|id|foreign table: adopt the key on its own server; no unique index: is it a key?
 events|id|
 guarded|id|
-guessed|id|perhaps references of 32 bits: guesses.guessed_id
+guessed|id|perhaps references that cannot hold an ID: guesses.guessed_id
 guesses|id|
 hashed|id|32 bits, and used by the partition key of hashed; 32 bits, docs/migration.md: hashed.id
 ids1|id|
@@ -206,7 +206,7 @@ for (@statements)
 		FROM pg_locks WHERE pid = pg_backend_pid() AND relation = '$table'::regclass;
 		COMMIT;};
 }
-is(scalar @statements, 38, 'statements that need a decision');
+is(scalar @statements, 39, 'statements that need a decision');
 is($server->safe_psql('postgres', $script), join("\n", map { s/^[^|]*\|([^,|]*)[^|]*/$1/r } @statements), 'take the locks and rewrite the tables as announced');
 is(reported(q{SELECT table_name, key, obstacle FROM key_report WHERE origin <> 'snowflake' AND table_name !~ '[23]"?$' ORDER BY table_name;
 	SELECT count(*) FROM key_statements}) . "\n", <<'END', 'keys with obstacles remain, and no statement');
@@ -233,6 +233,14 @@ my @new = split /\n/, reported(q{
 		WHERE attrelid = relation AND attnotnull AND attname <> key AND NOT (attnum < 0 OR atthasdef)) AS filled (names)
 	WHERE origin = 'snowflake' AND kind = 'bigint' \gexec});
 is_deeply([ @new ], [ ('t') x 41 ], 'new rows have Snowflake IDs');
+
+# Leaving, as the page prints it: children and partitions get new keys as well, from all roles.
+my ($leaving) = slurp_file("$FindBin::RealBin/../../docs/migration.md") =~ /^### Replacing the defaults.*?^```sql\n\\i \S+\n(.*?)^```/ms or die;
+$server->safe_psql('postgres', "\\o /dev/null\n\\set ON_ERROR_STOP on\n\\i $report\n$leaving");
+is($server->safe_psql('postgres', q{GRANT ALL ON cars, parts_all, big2 TO clerk; SET ROLE clerk;
+	INSERT INTO cars DEFAULT VALUES; INSERT INTO parts_all (at) VALUES ('2026-05-07'); INSERT INTO big2 DEFAULT VALUES; INSERT INTO big2 DEFAULT VALUES; RESET ROLE;
+	SELECT count(*), min(snowflake_timestamp(id)) > now() + interval '50 minutes' FROM (SELECT id FROM vehicles UNION ALL SELECT id FROM parts UNION ALL SELECT id FROM big2) AS k WHERE id > snowflake_boundary(now() + interval '1 minute');
+	SELECT count(*) FROM pg_attrdef WHERE pg_get_expr(adbin, adrelid) ~ 'snowflake_id'}), "4|t\n0", 'leaving');
 
 # Columns whose type cannot be changed, domains, and references to any table.
 $server->safe_psql('postgres', <<'SQL');
@@ -264,6 +272,13 @@ CREATE SCHEMA django;
 CREATE TABLE django.articles (id bigserial PRIMARY KEY);
 CREATE TABLE django.tags (id bigserial PRIMARY KEY, content_type_id integer, object_id integer);
 CREATE TABLE django.wide (id bigserial PRIMARY KEY, target_type text, target_id bigint);
+CREATE SCHEMA rails2;
+CREATE TABLE rails2.articles (id bigserial PRIMARY KEY);
+CREATE TABLE rails2.line_items (id bigserial PRIMARY KEY);
+CREATE TABLE rails2.categories (id bigserial PRIMARY KEY);
+CREATE TABLE rails2.users (id bigserial PRIMARY KEY);
+CREATE TABLE rails2.comments (id bigserial PRIMARY KEY, commentable_type text, commentable_id integer);
+INSERT INTO rails2.comments (commentable_type, commentable_id) VALUES ('Article', 1), ('Shop::LineItem', 1), ('Category', 1), (NULL, NULL);
 SQL
 is(reported(q{SELECT table_name, obstacle, decision FROM key_report ORDER BY table_name}, "\\set schema hard\n") . "\n", <<'END', 'functions of integer, and domains');
 hard.bounded||new IDs are refused: new row for relation hard.bounded violates check constraint "small"
@@ -285,10 +300,158 @@ django.wide|id|perhaps references of 32 bits, to tables that another column name
 rails.articles|id|perhaps references of 32 bits, to tables that another column names: rails.comments.commentable_id
 rails.comments|id|perhaps references of 32 bits, to tables that another column names: rails.comments.commentable_id
 END
+is(reported(q{SELECT table_name, decision FROM key_report ORDER BY table_name; SELECT statement, needs_decision FROM key_statements WHERE statement LIKE 'ALTER%'},
+	"\\set schema rails2\n") . "\n", <<'END', 'the tables that such a column names');
+rails2.articles|perhaps references of 32 bits, to tables that another column names: rails2.comments.commentable_id
+rails2.categories|perhaps references of 32 bits, to tables that another column names: rails2.comments.commentable_id
+rails2.comments|
+rails2.line_items|perhaps references of 32 bits, to tables that another column names: rails2.comments.commentable_id
+rails2.users|
+ALTER TABLE rails2.comments ALTER COLUMN commentable_id TYPE bigint|perhaps a reference to the tables that another column names
+END
+$server->safe_psql('postgres', q{INSERT INTO rails2.comments (commentable_type, commentable_id) VALUES ('Employee', 1)});
+is(reported(q{SELECT count(*) FROM key_report WHERE decision IS NULL}, "\\set schema rails2\n"), '0', 'a name of no table: each could be meant');
+reported(q{SELECT statement FROM key_statements WHERE statement LIKE 'ALTER%' \gexec}, "\\set schema rails2\n");
+is(reported(q{SELECT count(*) FROM key_report WHERE decision IS NULL}, "\\set schema rails2\n"), '5', 'no decision is left when the column is wide');
 reported('', "\\set schema 'rails|django|hard'\n\\set adopt on\n");
 is(reported(q{SELECT string_agg(table_name, ' ') FROM key_report WHERE origin = 'snowflake'}, "\\set schema 'rails|django|hard'\n"), 'hard.by_big_domain',
 	'such keys are not adopted without a decision');
 is(reported(q{SELECT statement FROM key_statements WHERE table_name = 'hard.by_domain' OR statement LIKE 'ALTER%fine%' ORDER BY step \gexec
 	SELECT atttypid::regtype FROM pg_attribute WHERE attrelid = 'hard.by_domain'::regclass AND attname = 'id'}, "\\set schema hard\n") =~ s/.*\n//sr, 'bigint', 'and with one they are');
+
+# Functions, keys that are foreign keys, row types, typed tables, former identities, sequences without a default, and keys that have Snowflake IDs already.
+$server->safe_psql('postgres', <<'SQL');
+CREATE SCHEMA fn;
+SET search_path = fn, public;
+CREATE TABLE works (id serial PRIMARY KEY, name text);
+CREATE TABLE tracks (id bigserial PRIMARY KEY, work integer REFERENCES works);
+CREATE TABLE "odd.Name" (id bigserial PRIMARY KEY);
+CREATE TABLE unused (id bigserial PRIMARY KEY);
+CREATE FUNCTION by_argument(integer) RETURNS text LANGUAGE sql AS 'SELECT name FROM works WHERE id = $1';
+CREATE FUNCTION by_result() RETURNS SETOF int LANGUAGE sql AS 'SELECT id FROM works';
+CREATE FUNCTION by_variable() RETURNS void LANGUAGE plpgsql AS $$ DECLARE n int4; BEGIN SELECT max(id) INTO n FROM Works; END $$;
+CREATE FUNCTION by_cast() RETURNS bigint BEGIN ATOMIC SELECT id::smallint FROM tracks; END;
+CREATE FUNCTION by_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
+	DECLARE n smallint; BEGIN n := NEW.id; RETURN NEW; EXCEPTION WHEN OTHERS THEN RAISE WARNING 'not counted'; RETURN NEW; END $$;
+CREATE TRIGGER counts AFTER INSERT ON tracks FOR EACH ROW EXECUTE FUNCTION by_trigger();
+CREATE FUNCTION by_row(tracks[]) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION by_odd() RETURNS bigint LANGUAGE sql AS 'SELECT id::int FROM "odd.Name"';
+CREATE PROCEDURE by_output(OUT a bigint, INOUT b integer[]) LANGUAGE plpgsql AS $$ BEGIN SELECT id INTO a FROM works; END $$;
+CREATE FUNCTION no_type() RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE n works.id%TYPE; /* integer */ BEGIN -- an int
+	RETURN max(id) FROM works; END $$;
+CREATE FUNCTION no_table(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 + 1 /* works */ FROM generate_series(1, 1) AS networks';
+CREATE SEQUENCE hibernate_sequence START 50;
+CREATE FUNCTION number() RETURNS bigint LANGUAGE sql AS $$ SELECT nextval('hibernate_sequence') $$;
+CREATE TABLE persons (id serial PRIMARY KEY);
+CREATE TABLE employees (id integer PRIMARY KEY REFERENCES persons);
+CREATE TABLE managers (id integer PRIMARY KEY REFERENCES employees);
+CREATE TABLE reviews (id bigserial PRIMARY KEY, manager_id integer, employee_ids integer[]);
+CREATE TABLE held (id serial PRIMARY KEY);
+CREATE TYPE holder AS (one held[], two text);
+CREATE TABLE holders (id bigserial PRIMARY KEY, a holder);
+CREATE TYPE pair AS (a integer, b text);
+CREATE SEQUENCE pairs;
+CREATE TABLE typed OF pair (PRIMARY KEY (a));
+ALTER TABLE typed ALTER a SET DEFAULT nextval('pairs');
+CREATE TABLE former (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+UPDATE pg_attribute SET attidentity = '' WHERE attrelid = 'former'::regclass AND attname = 'id';
+ALTER TABLE former ALTER id SET DEFAULT nextval('former_id_seq');
+CREATE TABLE issued (id bigint PRIMARY KEY DEFAULT snowflake_id());
+CREATE TABLE issued_lines (id bigint PRIMARY KEY DEFAULT snowflake_id(), issued integer REFERENCES issued, issued_ids integer[]);
+SELECT nextval('hibernate_sequence');
+SQL
+is(reported(q{SELECT table_name, obstacle, decision FROM key_report ORDER BY table_name COLLATE "C"; SELECT statement, needs_decision FROM key_statements WHERE statement LIKE 'ALTER%' ORDER BY step;
+	SELECT sequence, last_value, named_in FROM key_sequences}, "\\set schema fn\n") =~ s/\bfn\.//gr . "\n", <<'END', 'functions and other objects of 32 bits');
+"odd.Name"||functions of 32 bits: function by_odd()
+former|the sequence of a former identity: docs/migration.md#from-pgedges-extension|
+held|32 bits, and used by the row type in holders.a.one|32 bits, docs/migration.md: held.id
+holders||
+issued||32 bits, docs/migration.md: issued_lines.issued; perhaps references that cannot hold an ID: issued_lines.issued_ids
+issued_lines||
+persons||32 bits, docs/migration.md: employees.id, managers.id, persons.id; perhaps references that cannot hold an ID: reviews.employee_ids, reviews.manager_id
+reviews||
+tracks||functions of 32 bits: function by_cast(), function by_row(tracks[]), function by_trigger()
+typed|32 bits, and used by the type of the typed table typed|32 bits, docs/migration.md: typed.a
+unused||
+works||32 bits, docs/migration.md: tracks.work, works.id; functions of 32 bits: function by_argument(integer), function by_cast(), function by_output(integer[]), function by_result(), function by_row(tracks[]), function by_trigger(), function by_variable()
+ALTER TABLE employees ALTER COLUMN id TYPE bigint|32 bits: rewrite, or convert online: docs/migration.md
+ALTER TABLE issued_lines ALTER COLUMN issued TYPE bigint|32 bits: rewrite, or convert online: docs/migration.md
+ALTER TABLE issued_lines ALTER COLUMN issued_ids TYPE bigint[]|perhaps a reference to issued.id
+ALTER TABLE managers ALTER COLUMN id TYPE bigint|32 bits: rewrite, or convert online: docs/migration.md
+ALTER TABLE persons ALTER COLUMN id TYPE bigint|32 bits: rewrite, or convert online: docs/migration.md
+ALTER TABLE reviews ALTER COLUMN employee_ids TYPE bigint[]|perhaps a reference to persons.id
+ALTER TABLE reviews ALTER COLUMN manager_id TYPE bigint|perhaps a reference to persons.id
+ALTER TABLE tracks ALTER COLUMN work TYPE bigint|32 bits: rewrite, or convert online: docs/migration.md
+ALTER TABLE works ALTER COLUMN id TYPE bigint|32 bits: rewrite, or convert online: docs/migration.md
+hibernate_sequence|50|function number()
+END
+
+# A dump of a column in that state cannot be restored, and one after the statement of the page can.
+my ($repair) = slurp_file("$FindBin::RealBin/../../docs/migration.md") =~ /^(UPDATE pg_catalog\.pg_attribute SET .*?;)$/ms or die;
+for ([ 'ALTER TABLE fn.former ALTER id DROP DEFAULT', 3 ], [ $repair, 0 ], [ q{SELECT snowflake_adopt('fn.former', 'id')}, 0 ])
+{
+	my ($statement, $status) = @$_;
+
+	$server->safe_psql('postgres', $statement);
+	$server->safe_psql('postgres', 'DROP DATABASE IF EXISTS restored');
+	$server->safe_psql('postgres', 'CREATE DATABASE restored');
+	$server->command_ok([ 'pg_dump', '-d', $server->connstr('postgres'), '-t', 'fn.former', '-f', "$scratch/dump.sql" ], 'pg_dump');
+	append_to_file("$scratch/prepared.sql", "CREATE EXTENSION IF NOT EXISTS snowflake; CREATE SCHEMA IF NOT EXISTS fn;\n\\i $scratch/dump.sql\n") unless -e "$scratch/prepared.sql";
+	is(($server->psql('restored', "\\i $scratch/prepared.sql"))[0], $status, 'the dump after ' . substr($statement, 0, 40));
+}
+
+# References in schemas drawn at random, with and without a foreign key, under names that say nothing.  The report names each column whose values are
+# keys, and none whose values are large numbers at random.  SNOWFLAKE_TEST_SEED draws the schemas from that seed.
+my $seed = $ENV{SNOWFLAKE_TEST_SEED} // int(rand(1_000_000));
+my $drawn = $ENV{SNOWFLAKE_TEST_SCHEMAS} // 20;
+srand $seed;
+note("seed $seed");
+
+# the type, the value of a number n, whether an ID fits, and how the column is named
+my @types = (
+	[ 'integer', 'n' ], [ 'bigint', 'n', 1 ], [ 'oid', 'n::oid' ], [ 'real', 'n' ], [ 'double precision', 'n' ], [ 'numeric', 'n', 1 ], [ 'numeric(10)', 'n' ], [ 'numeric(18,2)', 'n' ],
+	[ 'numeric(21,2)', 'n', 1 ], [ 'varchar(10)', 'n' ], [ 'char(12)', 'n' ], [ 'integer[]', 'ARRAY[n, n]' ], [ 'bigint[]', 'ARRAY[n]', 1 ], [ 'varchar(9)[]', 'ARRAY[n::varchar(9)]' ],
+	[ 'numeric(9)[]', 'ARRAY[n]' ], [ 'd_int', 'n' ], [ 'd_int_again', 'n' ], [ 'd_ints', 'ARRAY[n]' ], [ 'd_text', 'n' ], [ 'c_pair', "ROW('x', n)::c_pair", 0, '.held' ],
+	[ 'c_pair[]', "ARRAY[ROW('x', n)::c_pair]", 0, '.held' ], [ 'c_wide', 'ROW(n)::c_wide', 1, '.held' ], [ 'c_nested', "ROW(ROW('x', n)::c_pair)::c_nested", 0, '.pair.held' ], [ 'd_pair', "ROW('x', n)::c_pair", 0, '.held' ]);
+my %wanted;
+my %drawn_by;
+my $columns = 0;
+for my $n (1 .. $drawn)
+{
+	my $key = ('serial', 'bigserial', 'bigint GENERATED BY DEFAULT AS IDENTITY', 'bigint DEFAULT snowflake_id()')[ rand 4 ];
+	my $step = (1, 1, 1 + int(rand(5)), 1000)[ rand 4 ];
+	my $rows = 50 + int(rand(2000));
+	my (@declared, @filled, @expected, @narrow);
+	my $sql = qq{CREATE SCHEMA drawn_$n; SET search_path = drawn_$n, public;
+		CREATE DOMAIN d_int AS integer; CREATE DOMAIN d_int_again AS d_int; CREATE DOMAIN d_ints AS d_int[]; CREATE DOMAIN d_text AS varchar(12);
+		CREATE TYPE c_pair AS (a text, held integer); CREATE TYPE c_wide AS (held bigint); CREATE TYPE c_nested AS (pair c_pair); CREATE DOMAIN d_pair AS c_pair;
+		CREATE TABLE keys (id $key PRIMARY KEY); INSERT INTO keys SELECT n * $step FROM generate_series(1, $rows) n;};
+
+	for my $i (0 .. 5)
+	{
+		my ($type, $value, $fits, $field) = @{ $types[ rand @types ] };
+		my $name = ('x', 'Value ', 'ref', 'k', 'amount')[ rand 5 ] . $i;
+		my $is_key = rand() < 0.6;
+		my $is_declared = $is_key && $type =~ /^(?:integer|bigint|d_int)$/ && rand() < 0.3;
+
+		# Numbers above all keys that the type can have, and so that real keeps them.
+		my $number = $is_key ? "($step * (1 + r))::integer" : '(3000000 + 1000 * floor(random() * 2000) + 0 * r)::integer';
+		push @declared, qq{"$name" $type} . ($is_declared ? ' REFERENCES keys' : '');
+		push @filled, '(SELECT ' . $value =~ s/\bn\b/s.n/gr . " FROM (SELECT $number AS n) s)";
+		my $label = "drawn_$n.referring." . ($name =~ /^[a-z_0-9]+$/ ? $name : qq{"$name"}) . ($field // '');
+		push @expected, $label . ($is_declared ? '' : '?') if $is_key;
+		push @narrow, $label if $is_key && !$fits && !$is_declared;
+	}
+	$sql .= 'CREATE TABLE referring (' . join(', ', @declared) . '); INSERT INTO referring SELECT ' . join(', ', @filled)
+	  . " FROM (SELECT floor(random() * $rows)::integer AS r FROM generate_series(1, @{[100 + int(rand(3000))]})) s; ANALYZE keys, referring;";
+	$server->safe_psql('postgres', $sql);
+	$wanted{$n} = join '|', map { join ', ', sort @$_ } \@expected, \@narrow;
+	$drawn_by{$n} = $sql;
+	$columns += @expected;
+}
+my %found = map { my ($n, @lists) = split /\|/, $_, -1; $n => join '|', map { join ', ', sort split /, / } @lists } split /\n/,
+  reported(q{SELECT substring(table_name FROM 'drawn_(\d+)'), coalesce(referred_to_by, ''), coalesce(substring(decision FROM 'cannot hold an ID: ([^;]*)'), '') FROM key_report}, "\\set schema 'drawn_.*'\n");
+my @failed = map { "$drawn_by{$_}\n\tfound  $found{$_}\n\twanted $wanted{$_}\n" } grep { $found{$_} ne $wanted{$_} } sort keys %wanted;
+is("@failed", '', "$columns columns of $drawn drawn schemas, seed $seed");
 
 done_testing();
