@@ -51,7 +51,7 @@ my $automatic;    # answers all calls
 
 sub microseconds { return sprintf('%.0f', ($began + $_[0]) * 1_000_000); }
 
-# Set the wall clock, and the monotonic one to as many seconds after the beginning, or to another number.
+# Set the wall clock, and the monotonic one to as many seconds after the beginning, or to another number, which never decreases.
 sub at
 {
 	my ($wall, $monotonic) = @_;
@@ -381,7 +381,7 @@ my @scenarios = (
 	# The clock is set back, and forward again.
 	clock_back => sub {
 		my $generator = generator_with_lease();
-		at(-1);
+		at(-1, 0);
 		is_error(says($generator, 'next 1'), '53400');
 		at(0);
 		is_id($generator, says($generator, 'next 1'), 0, 1);
