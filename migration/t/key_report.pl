@@ -403,7 +403,7 @@ for ([ 'ALTER TABLE fn.former ALTER id DROP DEFAULT', 3 ], [ $repair, 0 ], [ q{S
 # References in schemas drawn at random, with and without a foreign key, under names that say nothing.  The report names each column whose values are
 # keys, and none whose values are large numbers at random.  SNOWFLAKE_TEST_SEED draws the schemas from that seed.
 my $seed = $ENV{SNOWFLAKE_TEST_SEED} // int(rand(1_000_000));
-my $drawn = $ENV{SNOWFLAKE_TEST_SCHEMAS} // 20;
+my $drawn = $ENV{SNOWFLAKE_TEST_SCHEMAS} // scaled(20, 5);
 srand $seed;
 note("seed $seed");
 

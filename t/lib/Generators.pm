@@ -26,7 +26,7 @@ sub generator_commands
 	$commands{Python} = python_command("$directory/generator.py") if runs("/usr/bin/python3 -c 'import psycopg'");
 	$commands{Node} = [ 'node', "$directory/generator.mjs" ] if runs("cd $directory && node -e 'import(\"pg\")'");
 	$commands{Go} = ["$SnowflakeTest::scratch/generator"]
-	  if runs("GOCACHE=$SnowflakeTest::scratch/go $go go build -o $SnowflakeTest::scratch/generator $directory/generator.go");
+	  if runs("$go go build -o $SnowflakeTest::scratch/generator $directory/generator.go");
 	for my $language ('Go', 'Node', 'Python')
 	{
 	  SKIP: { skip "$language or its driver is not installed", 1 unless $commands{$language}; pass("$language is installed"); }
