@@ -12,9 +12,9 @@
 -- each primary key of one column that is no foreign key.  Partitions and children are reported with
 -- their parent.  referred_to_by has the columns with a foreign key and, with "?", columns of the
 -- same schema without one that are named after the table and the key, such as order_id, or whose
--- values stand in the key.  This includes elements of arrays, fields of composite types, and
--- numbers of other types.  rows are those of the last ANALYZE.  greatest_key is empty if no index
--- begins with the key.
+-- values stand in the key, and in at most three others.  This includes elements of arrays, fields
+-- of composite types, and numbers of other types.  rows are those of the last ANALYZE.
+-- greatest_key is empty if no index begins with the key.
 --
 -- For the values, about 10 blocks of a table are read for each column without a foreign key, which
 -- takes milliseconds, and up to 20 values are looked up in each key with an index.
@@ -382,13 +382,29 @@ FROM (SELECT p.*, pg_temp.sample(p.relation, p.expression) AS found_values
 		AND (p.relation, p.number) NOT IN (SELECT relation, number FROM key_polymorphic)) s
 WHERE found_values IS NOT NULL;
 
--- and by their values
-INSERT INTO key_guesses
-SELECT k.relation, k.number, s.relation, s.table_name, s.name, s.part, s.wider, s.rewrites,
-	s.is_field
-FROM key_columns k CROSS JOIN LATERAL pg_temp.standing_in(k) AS found (part)
-	JOIN key_samples s USING (part)
-WHERE k.has_index AND k.relkind <> 'f' AND k.kind <> 'other';
+-- and by their values, unless these stand in more than four keys, which proves nothing, and would
+-- take long for each of many keys
+DO $$
+DECLARE
+	k record;
+	crowded text[];
+BEGIN
+	CREATE TEMP TABLE key_found (relation oid, number smallint, part text);
+	FOR k IN SELECT * FROM key_columns
+		WHERE has_index AND relkind <> 'f' AND kind <> 'other'
+	LOOP
+		INSERT INTO key_found SELECT k.relation, k.number, pg_temp.standing_in(k);
+		crowded := ARRAY(SELECT part FROM key_found GROUP BY part HAVING count(*) > 4);
+		DELETE FROM key_found WHERE part = ANY (crowded);
+		DELETE FROM key_samples WHERE part = ANY (crowded);
+	END LOOP;
+	INSERT INTO key_guesses
+	SELECT f.relation, f.number, s.relation, s.table_name, s.name, s.part, s.wider, s.rewrites,
+		s.is_field
+	FROM key_found f JOIN key_samples s USING (part);
+	DROP TABLE key_found;
+END
+$$;
 CREATE INDEX ON key_guesses (relation, number);
 
 -- for each key, the columns of 32 bits that have to become bigint: the key, and those that refer
