@@ -188,7 +188,10 @@ ConditionVariableTimedSleep(ConditionVariable * variable, long ms, uint32 event)
 	return !current->signaled;
 }
 
-/* condition_variable.c: before 17 it returns nothing. */
+/*
+ * condition_variable.c: before 17 it returns nothing.  It locks the spinlock that a signal has locked
+ * before, so later reads find what was written before the signal.
+ */
 #if PG_VERSION_NUM >= 170000
 bool
 #else
@@ -197,6 +200,7 @@ void
 ConditionVariableCancelSleep(void)
 {
 	current->variable = NULL;
+	pg_read_barrier();
 #if PG_VERSION_NUM >= 170000
 	return false;
 #endif
