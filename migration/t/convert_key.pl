@@ -563,7 +563,7 @@ for my $type ('varchar(20)', 'text', 'numeric(20)')
 	create_schema($keys =~ s/id integer/id $type/r . $items =~ s/ref integer/ref $type/r);
 	for my $value ("'007'", "' 7'", "'1.5'", "'9223372036854775807'", "'99999999999999999999'", "'x'")
 	{
-		next if $type eq 'numeric(20)' && $value !~ /9/;
+		next if $type ne 'varchar(20)' && $value !~ /99/;
 		my $text = $value =~ tr/'/"/r;
 		value("INSERT INTO keys VALUES ($value)");
 		fails("$type $value", qr/column id of table public.keys has the value $text, which is no integer below new IDs/, $me);
