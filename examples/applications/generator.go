@@ -274,15 +274,21 @@ func (g *Generator) work() {
 	defer close(g.done)
 	for {
 		wait := g.due()
-		if wait <= 0 {
-			g.ask()
-		} else if wait > time.Second {
+		if wait > time.Second {
 			wait = time.Second // the clock can be set meanwhile
 		}
 		select {
 		case <-g.closing:
 			return
 		case <-time.After(wait):
+		}
+		select {
+		case <-g.closing: // of two that are ready, Go chooses one at random
+			return
+		default:
+		}
+		if g.due() <= 0 {
+			g.ask()
 		}
 	}
 }
