@@ -481,7 +481,7 @@ for my $what ([], [ '-c', 'CALL convert_key.swap()' ])
 is(dump_schema(1), $copy, 'and nothing has changed');
 converts('undo in it', $me, '-c', 'CALL convert_key.undo()', '-c', 'DROP SCHEMA convert_key CASCADE');
 is(dump_schema(), $original, 'leaves nothing');
-converts('it begins anew', $me);
+converts('it begins again', $me);
 converts('and is swapped', $me, '-c', 'CALL convert_key.swap()');
 is(value('SELECT count(*) FROM items JOIN keys ON id = ref'), '100', 'without a difference');
 

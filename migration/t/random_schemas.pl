@@ -538,7 +538,7 @@ sub move
 	return $errors eq '' ? () : "the dump cannot be restored: $errors";
 }
 
-# Move it before the swap: only undo is possible then, and the conversion begins anew.
+# Move it before the swap: only undo is possible then, and the conversion begins again.
 sub move_and_begin
 {
 	my $moved = qr/the conversion was begun in another database or server/;
