@@ -65,6 +65,9 @@ SELECT format('CREATE TABLE rented_%1$s_%2$s PARTITION OF rented_%1$s FOR VALUES
 FROM generate_series(1, 2) n, generate_series(1, 3) m \gexec
 EXPLAIN (COSTS OFF) SELECT * FROM rented WHERE tenant = 2 AND snowflake_timestamp(id, 'twitter') >= '2026-02-02' AND snowflake_timestamp(id, 'twitter') < '2026-02-03';
 EXPLAIN (COSTS OFF) SELECT * FROM rented WHERE tenant = 2 AND snowflake_timestamp(id, 'twitter') >= now() + interval '1000 years';
+INSERT INTO rented SELECT 2, id FROM big WHERE snowflake_timestamp(id) < '2026-04-01';
+ANALYZE rented;
+SELECT estimated($$SELECT * FROM rented WHERE snowflake_timestamp(id, 'twitter') >= '2026-02-02' AND snowflake_timestamp(id, 'twitter') < '2026-02-09'$$) BETWEEN 800 AND 1200 AS right;
 
 CREATE TABLE limited (id bigint CHECK (snowflake_timestamp(id, 'twitter') >= '2020-01-01')) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE limited_%s PARTITION OF limited FOR VALUES FROM (%s) TO (%s)', m, snowflake_boundary(make_timestamptz(2026, m, 1, 0, 0, 0)), snowflake_boundary(make_timestamptz(2026, m + 1, 1, 0, 0, 0)))
@@ -81,6 +84,10 @@ CREATE INDEX lately_item ON lately (item) WHERE snowflake_timestamp(id, 'twitter
 ANALYZE lately;
 EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-02';
 EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE item = 'item 19998' AND snowflake_timestamp(id, 'twitter') >= '2026-05-02';
+-- the conditions that imply its predicate are kept beside the range of IDs, which is searched
+EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE snowflake_timestamp(id, 'twitter') >= '2026-05-10' AND snowflake_timestamp(id, 'twitter') < '2026-05-11' ORDER BY snowflake_timestamp(id, 'twitter') LIMIT 16;
+EXPLAIN (COSTS OFF) SELECT * FROM lately WHERE snowflake_timestamp(id, 'twitter') = '2026-05-10';
+SELECT estimated($$SELECT * FROM lately WHERE snowflake_timestamp(id, 'twitter') >= '2026-05-10' AND snowflake_timestamp(id, 'twitter') < '2026-05-11'$$) BETWEEN 100 AND 200 AS right;
 CREATE VIEW lately_barred WITH (security_barrier) AS SELECT * FROM lately;
 EXPLAIN (COSTS OFF) SELECT * FROM lately_barred WHERE snowflake_timestamp(id, 'twitter') < '2026-01-02';
 -- an index on the time is used in a UNION ALL, and cannot be used behind a security barrier

@@ -16,8 +16,8 @@
  * planner inlines it.  Citus has to be the first library that is preloaded, so its settings exist
  * when this library loads.
  *
- * A column is followed through subqueries and common table expressions to its table, whose indexes
- * may prevent the replacement (exempt.c).
+ * A column is followed through subqueries and common table expressions to its table, which can need
+ * the condition as it is (exempt.c).
  */
 #include "postgres.h"
 
@@ -157,16 +157,16 @@ table_of_column(Var *column, const SfQueryLevel *level, bool *apart, AttrNumber 
 						   &inner, apart, attribute);
 }
 
-static bool
-applies_early(SfPass *pass, const SfCall *call)
+static SfTreatment
+treatment_early(SfPass *pass, const SfCall *call)
 {
 	bool		apart = citus_is_loaded;
 	AttrNumber	attribute;
 	Oid			relid = table_of_column(call->column, pass->level, &apart, &attribute);
 
 	if (!apart || !sf_may_call(call->function, pass->depends_on_role))
-		return false;
-	return !OidIsValid(relid) || !sf_is_exempt(pass, relid, attribute, call);
+		return SF_UNCHANGED;
+	return OidIsValid(relid) ? sf_treatment(pass, relid, attribute, call) : SF_REPLACED;
 }
 
 /* Rewrite a query, in place, and all queries in it. */
@@ -180,7 +180,7 @@ rewrite_queries(Node *node, void *context)
 		.depends_on_role = outer->depends_on_role
 	};
 	SfPass		pass = {
-		.applies = applies_early,
+		.treatment = treatment_early,
 		.level = &level,
 		.inlines_between = citus_is_loaded,
 		.depends_on_role = outer->depends_on_role

@@ -3,10 +3,11 @@
  *	  Estimates of conditions that stay beside a range of IDs.
  *
  * A condition on a bucket that has not the order of the time, or on a row of the time and other
- * columns, becomes a range of IDs, and stays beside it (replace.c).  The planner multiplies the
- * estimate of the range by one of the condition, which it takes from nothing.  But the condition is
- * true for nearly all rows of the range: those of a bucket are spread over the bucket and the slack
- * around it, and a bound of the time is that of the first column of the row.
+ * columns, becomes a range of IDs, and stays beside it (replace.c), as do conditions that partial
+ * indexes or partitions need (exempt.c).  The planner multiplies the estimate of the range by one of
+ * the condition, which it takes from nothing.  But the condition is true for nearly all rows of the
+ * range: those of a bucket are spread over the bucket and the slack around it, and a bound of the
+ * time is that of the first column of the row.
  *
  * The planner has no hook for the estimate of an operator.  It asks for the statistics of a column
  * by a hook, first for the range, which is before the condition in the list of conditions.  The
@@ -28,19 +29,45 @@
 
 static get_relation_stats_hook_type prev_hook = NULL;
 
-/* Whether one of two expressions is the time of a column, which has a range if so. */
+/*
+ * Whether a condition on the time of a column stays beside a range.  The conditions of a child are
+ * those of its topmost parent that is a table.
+ */
 static bool
-compares_time(SfPass *pass, Node *left, Node *right, AttrNumber attribute, SfCall *call)
+has_range(PlannerInfo *root, RelOptInfo *rel, const SfCall *call, bool is_row)
+{
+	bool		depends_on_role = false;
+	SfPass		pass = {.root = root,.rel = rel,.depends_on_role = &depends_on_role};
+	AttrNumber	attribute = call->column->varattno;
+	AppendRelInfo *child;
+	SfTreatment treatment;
+
+	while (root->append_rel_array && (child = root->append_rel_array[pass.rel->relid]) != NULL &&
+		   root->simple_rte_array[child->parent_relid]->rtekind == RTE_RELATION)
+	{
+		attribute = child->parent_colnos[attribute - 1];
+		pass.rel = root->simple_rel_array[child->parent_relid];
+	}
+	if (!sf_may_call(call->function, &depends_on_role))
+		return false;
+	treatment = sf_treatment(&pass, root->simple_rte_array[pass.rel->relid]->relid, attribute,
+							 call);
+	return treatment == SF_KEPT ||
+		(treatment == SF_REPLACED && (is_row || call->bucket.function != NULL));
+}
+
+/* Whether one of two expressions is the time of a column, and the other one is constant. */
+static bool
+compares_time(Node *left, Node *right, AttrNumber attribute, SfCall *call)
 {
 	return ((sf_time_call(left, call) && is_pseudo_constant_clause(right)) ||
 			(sf_time_call(right, call) && is_pseudo_constant_clause(left))) &&
-		!call->is_text && call->column->varattno == attribute &&
-		sf_applies_to_relation(pass, call);
+		!call->is_text && call->column->varattno == attribute;
 }
 
 /* The part of the rows of its range for which a condition is true; -1 if it has no range. */
 static double
-part_of_range(SfPass *pass, Node *condition, AttrNumber attribute)
+part_of_range(PlannerInfo *root, RelOptInfo *rel, Node *condition, AttrNumber attribute)
 {
 	OpExpr	   *operator = (OpExpr *) condition;
 	RowCompareExpr *row = (RowCompareExpr *) condition;
@@ -49,19 +76,21 @@ part_of_range(SfPass *pass, Node *condition, AttrNumber attribute)
 	int			strategy;
 
 	if (IsA(condition, RowCompareExpr))
-		return compares_time(pass, linitial(row->largs), linitial(row->rargs), attribute, &call) ?
-			1 : -1;
+		return compares_time(linitial(row->largs), linitial(row->rargs), attribute, &call) &&
+			has_range(root, rel, &call, true) ? 1 : -1;
 	if (!IsA(condition, OpExpr) || list_length(operator->args) != 2 ||
-		!compares_time(pass, linitial(operator->args), lsecond(operator->args), attribute, &call) ||
-		call.bucket.function == NULL || call.bucket.width <= 0)
+		!compares_time(linitial(operator->args), lsecond(operator->args), attribute, &call) ||
+		!has_range(root, rel, &call, false) || (call.bucket.function && call.bucket.width <= 0))
 		return -1;
 	strategy = get_op_opfamily_strategy(operator->opno,
 										lookup_type_cache(TIMESTAMPTZOID,
 														  TYPECACHE_BTREE_OPFAMILY)->btree_opf);
 	if (strategy == 0)
 		return -1;
+	if (strategy != BTEqualStrategyNumber || call.bucket.function == NULL)
+		return 1;
 	width = (double) call.bucket.width;
-	return strategy == BTEqualStrategyNumber ? width / (width + 2 * (double) call.bucket.slack) : 1;
+	return width / (width + 2 * (double) call.bucket.slack);
 }
 
 /* The relation of an entry, which not all callers of the hook have; NULL if there is none. */
@@ -79,21 +108,16 @@ relation_of(PlannerInfo *root, const RangeTblEntry *entry)
 static void
 set_estimates(PlannerInfo *root, const RangeTblEntry *entry, AttrNumber attribute)
 {
-	bool		depends_on_role = false;
-	SfPass		pass = {
-		.root = root,
-		.rel = relation_of(root, entry),
-		.depends_on_role = &depends_on_role,
-	};
+	RelOptInfo *rel = relation_of(root, entry);
 	ListCell   *cell;
 
-	if (pass.rel == NULL || entry->rtekind != RTE_RELATION)
+	if (rel == NULL || entry->rtekind != RTE_RELATION)
 		return;
-	foreach(cell, pass.rel->baserestrictinfo)
+	foreach(cell, rel->baserestrictinfo)
 	{
 		RestrictInfo *condition = lfirst(cell);
 		double		part = condition->norm_selec < 0 ?
-		part_of_range(&pass, (Node *) condition->clause, attribute) : -1;
+		part_of_range(root, rel, (Node *) condition->clause, attribute) : -1;
 
 		if (part >= 0)
 			condition->norm_selec = part;

@@ -2,16 +2,18 @@
  * exempt.c
  *	  Relations that use the time of an ID themselves.
  *
- * Their conditions on the time are left unchanged, because the planner can match them with
+ * The planner can match conditions on the time, as they are written, with
  *
- * - a B-tree in whose order the time is the next key after columns that the query compares by =,
- * - a partial index whose predicate has the time and is implied by the query,
- * - the partition key of the table or of one of its partitions.
+ * - a B-tree in whose order the time is the next key after columns that the query compares by =.
+ *	 It serves the query at least as well as an index on the ID, so the conditions are left
+ *	 unchanged.
+ * - the predicate of a partial index that the query implies, or the partition key of the table or
+ *	 of one of its partitions.  They do not find the rows of a time within the index or partition,
+ *	 so the conditions are kept beside those on the ID.
  *
- * The planner could no longer do so if they were replaced, and such an index serves the query at
- * least as well as one on the ID.  The indexes are those of the relation that the query names.
- * CHECK constraints have no effect: one of the table itself is true for all of its rows, and
- * children of an inheritance parent can have constraints on the ID.
+ * The indexes are those of the relation that the query names.  CHECK constraints have no effect: one
+ * of the table itself is true for all of its rows, and children of an inheritance parent can have
+ * constraints on the ID.
  */
 #include "postgres.h"
 
@@ -166,33 +168,37 @@ has_key(Relation index, Search *search)
 		index->rd_indcollation[i] == search->call->collation;
 }
 
-static bool
-index_has(Relation index, Search *search)
+/* What becomes of the conditions because of an index. */
+static SfTreatment
+treatment_by_index(Relation index, Search *search)
 {
 	List	   *predicate = RelationGetIndexPredicate(index);
 	bool		in_predicate = contains_call((Node *) predicate, search);
 
 	if (!index->rd_index->indisvalid || (predicate && !is_implied(search->pass, predicate)))
-		return false;
-	return in_predicate || has_key(index, search);
+		return SF_REPLACED;
+	if (has_key(index, search))
+		return SF_UNCHANGED;
+	return in_predicate ? SF_KEPT : SF_REPLACED;
 }
 
-static bool
-any_index_has(Relation relation, Search *search)
+/* What becomes of the conditions because of the indexes of a relation. */
+static SfTreatment
+treatment_by_indexes(Relation relation, Search *search)
 {
 	List	   *indexes = RelationGetIndexList(relation);
+	SfTreatment treatment = SF_REPLACED;
 	ListCell   *cell;
-	bool		found = false;
 
 	foreach(cell, indexes)
 	{
 		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		found = found || index_has(index, search);
+		treatment = Min(treatment, treatment_by_index(index, search));
 		index_close(index, NoLock);
 	}
 	list_free(indexes);
-	return found;
+	return treatment;
 }
 
 /*
@@ -224,27 +230,29 @@ partition_key_has(Relation relation, Search search)
 	return found;
 }
 
-bool
-sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call)
+SfTreatment
+sf_treatment(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call)
 {
 	Search		search = {.pass = pass,.attribute = attribute,.call = call};
 	Relation	relation;
-	bool		exempt;
+	SfTreatment treatment;
 
 	if (call->bucket.function)
-		return false;
+		return SF_REPLACED;
 	relation = table_open(relid, NoLock);
-	exempt = any_index_has(relation, &search) || partition_key_has(relation, search);
+	treatment = treatment_by_indexes(relation, &search);
+	if (treatment == SF_REPLACED && partition_key_has(relation, search))
+		treatment = SF_KEPT;
 	table_close(relation, NoLock);
-	return exempt;
+	return treatment;
 }
 
-bool
-sf_applies_to_relation(SfPass *pass, const SfCall *call)
+SfTreatment
+sf_treatment_in_relation(SfPass *pass, const SfCall *call)
 {
-	return call->column->varno == (int) pass->rel->relid && call->column->varlevelsup == 0 &&
-		call->column->varattno > 0 &&
-		sf_may_call(call->function, pass->depends_on_role) &&
-		!sf_is_exempt(pass, pass->root->simple_rte_array[pass->rel->relid]->relid,
-					  call->column->varattno, call);
+	if (call->column->varno != (int) pass->rel->relid || call->column->varlevelsup > 0 ||
+		call->column->varattno <= 0 || !sf_may_call(call->function, pass->depends_on_role))
+		return SF_UNCHANGED;
+	return sf_treatment(pass, pass->root->simple_rte_array[pass->rel->relid]->relid,
+						call->column->varattno, call);
 }

@@ -1,6 +1,6 @@
 /*
  * exempt.h
- *	  Conditions that are left unchanged, because an index or partitions need them.
+ *	  Conditions that are left as they are, because an index or partitions need them.
  */
 #ifndef SF_EXEMPT_H
 #define SF_EXEMPT_H
@@ -10,12 +10,14 @@
 #include "pushdown/match.h"
 
 /*
- * Whether the planner can use the time of an ID, from an attribute of a relation, as it is written,
- * so that conditions on it are left unchanged.
+ * What becomes of conditions on the time of an ID, from an attribute of a relation: the planner may
+ * be able to use them as they are written.
  */
-extern bool sf_is_exempt(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call);
+extern SfTreatment sf_treatment(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call);
 
-/* Whether a call is that of a column of the pass's relation, and is to be replaced. */
-extern bool sf_applies_to_relation(SfPass *pass, const SfCall *call);
+/*
+ * The same for a call of a column of the pass's relation; conditions on other calls are unchanged.
+ */
+extern SfTreatment sf_treatment_in_relation(SfPass *pass, const SfCall *call);
 
 #endif							/* SF_EXEMPT_H */

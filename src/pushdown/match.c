@@ -34,11 +34,11 @@
 #define MAX_INSTANTS_OF_PARENT 10
 #define MAX_INSTANTS_OF_PASS 1000
 
-/* Whether the conditions on the time of a column are rewritten. */
+/* What becomes of conditions on the time of a column. */
 typedef struct SfDecision
 {
 	SfCall		call;
-	bool		applies;
+	SfTreatment treatment;
 } SfDecision;
 
 /* Whether the decision for two calls is the same: same function, column and layout. */
@@ -52,9 +52,9 @@ same_call(const SfCall *a, const SfCall *b)
 		equal(a->layout_argument, b->layout_argument);
 }
 
-/* Whether conditions on the time of a column are rewritten, as decided for its first call. */
-static bool
-is_rewritten(SfPass *pass, const SfCall *call)
+/* What becomes of conditions on the time of a column, as decided for its first call. */
+static SfTreatment
+treatment_of(SfPass *pass, const SfCall *call)
 {
 	SfDecision *decision;
 	ListCell   *cell;
@@ -63,19 +63,19 @@ is_rewritten(SfPass *pass, const SfCall *call)
 	{
 		decision = lfirst(cell);
 		if (same_call(&decision->call, call))
-			return decision->applies;
+			return decision->treatment;
 	}
 	decision = palloc(sizeof(SfDecision));
 	decision->call = *call;
-	decision->applies = pass->applies(pass, call);
+	decision->treatment = pass->treatment(pass, call);
 	pass->decided = lappend(pass->decided, decision);
-	return decision->applies;
+	return decision->treatment;
 }
 
-bool
+SfTreatment
 sf_match_call(SfPass *pass, Node *node, SfCall *call)
 {
-	return sf_time_call(node, call) && is_rewritten(pass, call);
+	return sf_time_call(node, call) ? treatment_of(pass, call) : SF_UNCHANGED;
 }
 
 /*
@@ -219,14 +219,14 @@ rows_of(SfPass *pass, const SfCall *call)
 		relation_of(pass, call)->tuples;
 }
 
-/* Whether conditions on the time of a table, which need not be that of the pass, are rewritten. */
-static bool
-applies_to_table(const SfPass *pass, SfCall *call)
+/* What becomes of conditions on the time of a table, which need not be the table of the pass. */
+static SfTreatment
+treatment_of_table(const SfPass *pass, SfCall *call)
 {
 	SfPass		of_table = *pass;
 
 	of_table.rel = relation_of(pass, call);
-	return of_table.applies(&of_table, call);
+	return of_table.treatment(&of_table, call);
 }
 
 /* The search for a bound of an ID that only this ID can have. */
@@ -307,7 +307,7 @@ bounded_side(SfPass *pass, const SfCall calls[2])
  * both tables, in the pass of the later one.
  */
 static int
-side_of_call(SfPass *pass, List *sides, SfCall calls[2])
+side_of_call(SfPass *pass, List *sides, SfCall calls[2], SfTreatment *treatment)
 {
 	bool		is_call[2];
 	int			side;
@@ -321,11 +321,13 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2])
 			!(is_of_pass(pass, &calls[0]) || is_of_pass(pass, &calls[1])))
 			return -1;
 		side = bounded_side(pass, calls);
-		return applies_to_table(pass, &calls[side]) ? side : -1;
+		*treatment = treatment_of_table(pass, &calls[side]);
+		return *treatment == SF_UNCHANGED ? -1 : side;
 	}
 	for (side = 0; side < 2; side++)
 	{
-		if (is_call[side] && is_rewritten(pass, &calls[side]))
+		*treatment = is_call[side] ? treatment_of(pass, &calls[side]) : SF_UNCHANGED;
+		if (*treatment != SF_UNCHANGED)
 			return side;
 	}
 	return -1;
@@ -335,14 +337,16 @@ bool
 sf_match_comparison(SfPass *pass, OpExpr *operator, SfComparison *comparison, Node **other)
 {
 	SfCall		calls[2];
+	SfTreatment treatment;
 	int			strategy;
 	int			side;
 
 	if (list_length(operator->args) != 2)
 		return false;
-	side = side_of_call(pass, operator->args, calls);
+	side = side_of_call(pass, operator->args, calls, &treatment);
 	if (side < 0)
 		return false;
+	comparison->is_kept = treatment == SF_KEPT;
 	strategy = strategy_of(&calls[side], operator->opno, operator->inputcollid);
 	comparison->call = calls[side];
 	comparison->strategy = side == 0 ? strategy : BTCommuteStrategyNumber(strategy);
@@ -422,8 +426,12 @@ sf_are_constant(const List *instants)
 bool
 sf_match_any(SfPass *pass, ScalarArrayOpExpr *any, SfComparison *comparison)
 {
+	SfTreatment treatment = any->useOr ?
+	sf_match_call(pass, linitial(any->args), &comparison->call) : SF_UNCHANGED;
+
+	comparison->is_kept = treatment == SF_KEPT;
 	comparison->strategy = BTEqualStrategyNumber;
-	return any->useOr && sf_match_call(pass, linitial(any->args), &comparison->call) &&
+	return treatment != SF_UNCHANGED &&
 		strategy_of(&comparison->call, any->opno, any->inputcollid) == BTEqualStrategyNumber;
 }
 

@@ -12,14 +12,22 @@
 
 #include "pushdown/call.h"
 
+/* What becomes of the conditions on the time of a column. */
+typedef enum SfTreatment
+{
+	SF_UNCHANGED,
+	SF_KEPT,					/* beside conditions on the ID */
+	SF_REPLACED
+} SfTreatment;
+
 /* One pass: the columns whose conditions are rewritten. */
 typedef struct SfPass
 {
 	/*
-	 * Whether conditions on the time of a column are rewritten; asked once
-	 * for each call.
+	 * What becomes of conditions on the time of a column; asked once for each
+	 * call.
 	 */
-	bool		(*applies) (struct SfPass *pass, const SfCall *call);
+	SfTreatment (*treatment) (struct SfPass *pass, const SfCall *call);
 
 	/*
 	 * The planner's state, if the planner has begun, and the relation that
@@ -45,14 +53,15 @@ typedef struct SfComparison
 	SfCall		call;
 	StrategyNumber strategy;	/* with the call on the left side */
 	Node	   *instant;		/* a timestamptz */
+	bool		is_kept;		/* beside what it implies */
 	/* Whether the comparison is equivalent to one of the ID. */
 	bool		is_exact;
 	int64		width;			/* in us, of the bucket that begins at the
 								 * instant; or of the widest bucket */
 } SfComparison;
 
-/* Whether an expression is the time of an ID whose conditions the pass rewrites. */
-extern bool sf_match_call(SfPass *pass, Node *node, SfCall *call);
+/* What the pass does with conditions on an expression, if it is the time of an ID. */
+extern SfTreatment sf_match_call(SfPass *pass, Node *node, SfCall *call);
 
 /*
  * Whether an operator is a comparison, which the pass rewrites, of the time or text of an ID with

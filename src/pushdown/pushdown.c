@@ -122,7 +122,7 @@ static void
 rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 {
 	SfPass		pass = {
-		.applies = sf_applies_to_relation,
+		.treatment = sf_treatment_in_relation,
 		.root = root,
 		.rel = rel,
 		.depends_on_role = &root->glob->dependsOnRole

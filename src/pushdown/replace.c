@@ -150,15 +150,15 @@ bounds_of(SfPass *pass, const SfComparison *comparison)
 
 /*
  * The replacement of a condition by bounds; NULL if there are none.  If the bounds are not
- * equivalent to the condition, it remains beside them.  It can be null where they are false, so
- * this is not done within expressions.
+ * equivalent to the condition, or it is kept, it remains beside them.  It can be null where they
+ * are false, so this is not done within expressions.
  */
 static Expr *
-with_condition(SfPass *pass, List *bounds, bool is_exact, Node *condition)
+with_condition(SfPass *pass, List *bounds, bool replaces, Node *condition)
 {
-	if (bounds == NIL || (!is_exact && pass->in_expression))
+	if (bounds == NIL || (!replaces && pass->in_expression))
 		return NULL;
-	if (!is_exact && !pass->adds_only)
+	if (!replaces && !pass->adds_only)
 		bounds = lappend(bounds, copyObject(condition));
 	return make_ands_explicit(bounds);
 }
@@ -172,11 +172,14 @@ replace_comparison(SfPass *pass, OpExpr *operator)
 	if (!sf_match_comparison(pass, operator, &comparison, &other))
 		return NULL;
 	if (comparison.call.is_text)
-		return sf_replace_text(pass, &comparison, other, operator->inputcollid);
+		return with_condition(pass,
+							  make_ands_implicit(sf_replace_text(pass, &comparison, other,
+																 operator->inputcollid)),
+							  !comparison.is_kept, (Node *) operator);
 	if (!sf_set_instant(&comparison, other) || !sf_is_worth_replacing(pass, &comparison, other))
 		return NULL;
-	return with_condition(pass, bounds_of(pass, &comparison), comparison.is_exact,
-						  (Node *) operator);
+	return with_condition(pass, bounds_of(pass, &comparison),
+						  comparison.is_exact && !comparison.is_kept, (Node *) operator);
 }
 
 /* The range from the first to the last of several constants. */
@@ -203,13 +206,16 @@ replace_any(SfPass *pass, ScalarArrayOpExpr *any)
 	List	   *bounds;
 	List	   *ranges = NIL;
 	Expr	   *range = NULL;
-	bool		are_exact = true;
+	bool		are_exact;
 	ListCell   *cell;
 
 	if (!sf_match_any(pass, any, &comparison))
 		return NULL;
+	are_exact = !comparison.is_kept;
 	if (comparison.call.is_text)
-		return sf_replace_text_any(pass, &comparison, any);
+		return with_condition(pass,
+							  make_ands_implicit(sf_replace_text_any(pass, &comparison, any)),
+							  !comparison.is_kept, (Node *) any);
 	instants = sf_instants_of(lsecond(any->args));
 	foreach(cell, instants)
 	{
@@ -241,16 +247,17 @@ static Expr *
 replace_null_test(SfPass *pass, NullTest *test)
 {
 	SfCall		call;
+	SfTreatment treatment;
 	NullTest   *result;
 
-	if (test->argisrow || !sf_match_call(pass, (Node *) test->arg, &call) ||
-		!call.bucket.is_monotonic)
+	treatment = test->argisrow ? SF_UNCHANGED : sf_match_call(pass, (Node *) test->arg, &call);
+	if (treatment == SF_UNCHANGED || !call.bucket.is_monotonic)
 		return NULL;
 	result = makeNode(NullTest);
 	result->arg = copyObject(call.id);
 	result->nulltesttype = test->nulltesttype;
 	result->location = test->location;
-	return (Expr *) result;
+	return with_condition(pass, list_make1(result), treatment == SF_REPLACED, (Node *) test);
 }
 
 /* The bound of the time that (time, ...) < (instant, ...) implies, beside the comparison. */
