@@ -645,8 +645,12 @@ my @scenarios = (
 	descriptors => sub {
 		my $generator = generator();
 		refuse(call('claim'));
-		await('the end of the connection', sub { !$registry->open_now });
-		my %used = map { $_ => 1 } map { m{(\d+)$} } glob "/proc/$generator->{pid}/fd/*";
+		my @descriptors;
+		await('the end of the connection', sub {
+			@descriptors = glob "/proc/$generator->{pid}/fd/*";
+			return !$registry->open_now && !grep { (readlink($_) || "") =~ /^socket:/ } @descriptors;
+		});
+		my %used = map { $_ => 1 } map { m{(\d+)$} } @descriptors;
 		my ($limit, $free) = (0, 0);
 		$free += !$used{ $limit++ } while $free < 1;
 		$limit++ while $used{$limit};
