@@ -280,7 +280,7 @@ define_others(void)
 {
 	DefineCustomIntVariable("snowflake.sequence_jitter",
 							"Sets the maximum of the random sequence number at which each tick starts.",
-							"A tick can have fewer IDs by this number.",
+							"Each tick can have up to this many fewer IDs.",
 							&sf_settings_sequence_jitter,
 							0, 0, INT_MAX,
 							PGC_SIGHUP, 0,

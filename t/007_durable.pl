@@ -256,7 +256,7 @@ my $unchanged = qr/NOTICE:  the floor of Snowflake IDs was not changed\nDETAIL: 
 
 $server->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 day')");
 fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The floor was set to 20.* by snowflake_set_floor\(\), and /,
-	qr/HINT:  Wait until then, or use snowflake_move_back\(\) with an earlier time and restart the server\.  .* the same IDs are issued again\./);
+	qr/HINT:  Wait, or use snowflake_move_back\(\) with an earlier time and restart the server\.  .* the same IDs are issued again\./);
 $before = $server->safe_psql('postgres', $state_of);
 my $log_before = -s $server->logfile;
 for my $instant ('now()', "'2020-01-01'", "now() + interval '23 h'")
@@ -269,7 +269,7 @@ for my $instant ('now()', "'2020-01-01'", "now() + interval '23 h'")
 }
 unlike(substr(slurp_file($server->logfile), $log_before), qr/the floor of Snowflake IDs was set/, 'nor is it logged');
 $server->restart;
-fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of/, qr/HINT:  The clock is behind, was ahead .*, or a floor in the future was set before the last start\..* use snowflake_move_back\(\) to move the generator back, and restart the server\..* the same IDs are issued again\./);
+fails_with($server, $nextval, '53400', qr/can be issued in (?:23\.9|24) h\.  The time of.*  The clock is behind, was ahead .*, or a floor in the future was set before the last start\./, qr/HINT:  Correct the clock if it is behind\..* use snowflake_move_back\(\) with an earlier time and restart the server\..* the same IDs are issued again\./);
 
 # An administrator moves the generator back, before it is opened and after that.
 like(move_back($server, "now() + interval '12 h'"), qr/NOTICE:  no Snowflake IDs are issued until the server is restarted/, 'the call says what it needs');
@@ -277,7 +277,7 @@ fails_with($server, $nextval, '53400', qr/can be issued in (?:11\.9|12) h\./);
 move_back($server, 'now()');
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; SELECT snowflake_timestamp(snowflake_nextval()) < clock_timestamp() + interval '1 s'"), 't', 'the generator is moved back');
 $server->safe_psql('postgres', "SELECT sno_set_floor(now() + interval '1 day')");
-fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait until then, or use sno_move_back\(\)/);
+fails_with($server, 'SELECT sno_nextval()', '53400', qr/could not generate a sno ID within 100 ms/, qr/The floor was set to 20.* by sno_set_floor\(\)/, qr/HINT:  Wait, or use sno_move_back\(\)/);
 move_back($server, 'now()', 'sno');
 is($server->safe_psql('postgres', "SET snowflake.max_wait = '5s'; SELECT sno_timestamp(sno_nextval()) < clock_timestamp() + interval '1 s'"), 't', 'and that of type sno');
 
@@ -291,7 +291,7 @@ for my $function ('snowflake_set_floor', 'snowflake_move_back')
 	fails_with($server, "SELECT $function(NULL)", '22004', qr/argument "instant" must not be null/);
 }
 fails_with($server, "SELECT snowflake_move_back($_)", '22023', qr/cannot move the generator of Snowflake IDs back to 20/,
-	qr/DETAIL:  The next ID has no later time than that\./, qr/HINT:  To issue IDs from a later time on, use snowflake_set_floor\(\)\./)
+	qr/DETAIL:  The time of the next ID is not later than that\./, qr/HINT:  To issue IDs from a later time on, use snowflake_set_floor\(\)\./)
   for "now() + interval '1 s'", "snowflake_timestamp(snowflake_nextval()) + interval '1 ms'";
 is($server->safe_psql('postgres', $floor_of), $before, 'a call that is refused changes nothing');
 like($server->safe_psql('postgres', $nextval), qr/^\d+$/, 'and IDs are still issued');
@@ -348,7 +348,7 @@ $session->quit;
 
 # Moved back, the generator is closed at once, in all sessions, until the restart, also if one process crashes.  IDs then
 # begin at the instant; so they do after a crash of the server.
-my @moved = ('55000', qr/the generator of Snowflake IDs was moved back/, qr/DETAIL:  It issues no IDs until the server is restarted\./, qr/HINT:  Restart the server\./);
+my @moved = ('55000', qr/the generator of Snowflake IDs is closed until the server is restarted/, qr/DETAIL:  The generator was moved back by snowflake_move_back\(\)\./, qr/HINT:  Restart the server\./);
 my %restart = (
 	'a restart' => sub { $server->restart },
 	'a stop in mode immediate' => sub { $server->stop('immediate'); $server->start },
@@ -377,7 +377,7 @@ for my $way (sort keys %restart)
 	log_matches($server, $from, qr/LOG:  the generator of Snowflake IDs was moved back to \Q$instant\E/, 'which is logged');
 	$holder->{stderr} = '';
 	$holder->query($nextval);
-	like($holder->{stderr}, qr/ERROR:  the generator of Snowflake IDs was moved back/, 'the session that holds a batch issues no ID');
+	like($holder->{stderr}, qr/ERROR:  the generator of Snowflake IDs is closed until the server is restarted/, 'the session that holds a batch issues no ID');
 	fails_with($server, $_, @moved) for "SET snowflake.max_wait = -1; $nextval", $batch, "SELECT snowflake_set_floor(now() + interval '1 h')";
 	$holder->quit;
 	$restart{$way}->();
@@ -425,7 +425,7 @@ fails_with($server, $nextval, '53400', qr/could not read the durable state of Sn
 	qr/HINT:  Set "$setting" to at least 7/);
 $server->safe_psql('postgres', 'CREATE DATABASE without');
 (undef, undef, $refused) = $server->psql('without', "\\set VERBOSITY verbose\nCREATE EXTENSION snowflake");
-like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  It needs 7 slots for replication origins, but 0 of the 0 slots of "$setting" are free\./, 'CREATE EXTENSION says how many it needs');
+like($refused, qr/ERROR:  53400: could not create the durable state.*\n.*DETAIL:  The state needs 7 slots for replication origins, but only 0 of the 0 slots of "$setting" are free\./, 'CREATE EXTENSION says how many it needs');
 $server->append_conf('postgresql.conf', "$setting = 6");
 $server->stop;
 is($server->start(fail_ok => 1), 0, 'a server with fewer slots than numbers does not start');

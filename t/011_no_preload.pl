@@ -133,10 +133,10 @@ system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $library, "$
 $server->stop;
 $server->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake, $library'");
 is($server->start(fail_ok => 1), 0, 'a server does not start if a later library replaces the hook that requests memory');
-log_matches($server, 0, qr/FATAL:  snowflake could not set up its shared memory\n.*DETAIL:  A library after "snowflake" in "shared_preload_libraries" does not call the "shmem_request_hook"/, 'and says why');
+log_matches($server, 0, qr/FATAL:  could not set up shared memory for Snowflake IDs\n.*DETAIL:  A library after "snowflake" in "shared_preload_libraries" does not call the "shmem_request_hook"/, 'and says why');
 $server->append_conf('postgresql.conf', 'replace_hook.startup = on');
 $server->start;
-fails_with($server, 'SELECT snowflake_nextval()', '55000', qr/snowflake could not set up its shared memory/, qr/does not call the "shmem_startup_hook"/, qr/HINT:  Move "snowflake" to the end/);
+fails_with($server, 'SELECT snowflake_nextval()', '55000', qr/could not set up shared memory for Snowflake IDs/, qr/does not call the "shmem_startup_hook"/, qr/HINT:  Move "snowflake" to the end/);
 preload("$library, snowflake");
 like($server->safe_psql('postgres', 'SELECT snowflake_nextval()'), qr/^\d+$/, 'before the extension, such a library has no effect');
 $server->stop;

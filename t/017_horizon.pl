@@ -186,14 +186,14 @@ my $old = $server->background_psql('postgres', on_error_stop => 0);
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $server->safe_psql('postgres', "COMMIT PREPARED 'earlier'");
 $old->query('SELECT snowflake_horizon()');
-like($old->{stderr}, qr/ERROR:  no horizon is known for the snapshot of this statement\nDETAIL:  The snapshot is older than the first call in this database, and a transaction that had begun before the first ID/, 'no horizon is known for a snapshot');
+like($old->{stderr}, qr/ERROR:  no horizon is known for the snapshot of this statement\nDETAIL:  The snapshot was taken before the first call to snowflake_horizon\(\) in this database, while a transaction was open that had begun before the first ID/, 'no horizon is known for a snapshot');
 $old->quit;
 reads('a p', 'and a new one reads all');
 
 # Two processes could have different horizons for one snapshot.
 $server->safe_psql('postgres', 'CREATE FUNCTION unsafe_horizon() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_horizon()$$');
 fails_with($server, 'SET ' . (major_version($server) >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on; SELECT unsafe_horizon()',
-	'25000', qr/cannot execute snowflake_horizon\(\) during a parallel operation/, qr/HINT:  Mark the function that calls it as PARALLEL RESTRICTED/);
+	'25000', qr/cannot execute snowflake_horizon\(\) during a parallel operation/, qr/HINT:  Mark the function that calls snowflake_horizon\(\) as PARALLEL RESTRICTED/);
 
 # In a parallel worker IDs would be issued by a transaction that ends before its rows are
 # visible.
@@ -221,7 +221,7 @@ for my $case ([ 'an hour ahead of the clock', "now() + interval '1 h'", '', 'clo
 	my ($returned, $from) = $stderr =~ /WARNING:  readers that use snowflake_horizon\(\) might miss rows\nDETAIL:  Horizons up to (\d+) might have been returned, but IDs are issued from (\d+) after the next start\./
 	  or diag($stderr);
 	cmp_ok($returned, '>=', $before, "$name: a move back warns, with a number that no horizon was above");
-	my ($first) = $stderr =~ /HINT:  Change all positions of readers that are above (\d+) to this number\./ or diag($stderr);
+	my ($first) = $stderr =~ /HINT:  Lower each reader position above (\d+) to this number\./ or diag($stderr);
 	is($first, $from, "$name: and with the first ID");
 	cmp_ok(horizon(), '>=', $before, "$name: until the restart the horizon does not go back");
 	cmp_ok(horizon(), '<=', $returned, "$name: nor is it above that number");
@@ -236,7 +236,7 @@ for my $case ([ 'an hour ahead of the clock', "now() + interval '1 h'", '', 'clo
 $server->backup('backup');
 my $standby = snowflake_server('standby', { backup => [ $server, 'backup', has_streaming => 1 ] });
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'on a standby nothing holds a horizon back');
-fails_with($standby, 'SELECT snowflake_horizon()', '55000', qr/cannot execute snowflake_horizon\(\) during recovery/, qr/HINT:  Call it on the primary, then call pg_current_wal_insert_lsn\(\) there/);
+fails_with($standby, 'SELECT snowflake_horizon()', '55000', qr/cannot execute snowflake_horizon\(\) during recovery/, qr/HINT:  Call snowflake_horizon\(\) and then pg_current_wal_insert_lsn\(\) on the primary/);
 insert("s$_") for 1 .. 3;
 my ($horizon, $lsn) = split /\n/, $server->safe_psql('postgres', 'SELECT snowflake_horizon(); SELECT pg_current_wal_insert_lsn()');
 if (major_version($standby) >= 19)

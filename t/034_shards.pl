@@ -162,7 +162,7 @@ my $without = advance();
 $clock->set(-1800);
 $shards{shard2}->safe_psql('postgres', '') if $shards{shard2}->start;
 $shards{shard2}->safe_psql('postgres', "SELECT snowflake_move_back(clock_timestamp())");
-fails_with($shards{shard2}, "SELECT snowflake_promise_horizon($_)", '55000', qr/the generator of Snowflake IDs was moved back/) for $without, 0;
+fails_with($shards{shard2}, "SELECT snowflake_promise_horizon($_)", '55000', qr/the generator of Snowflake IDs is closed until the server is restarted/) for $without, 0;
 $shards{shard2}->restart;
 cmp_ok(insert($shards{shard2}, 'shard2', '') . $shards{shard2}->safe_psql('postgres', 'SELECT snowflake_nextval()'), '<', $without, 'a server is behind');
 cmp_ok($shards{shard2}->safe_psql('postgres', $horizon), '<', $position, 'and its promises have ended, as it was moved back');

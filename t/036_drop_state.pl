@@ -11,7 +11,7 @@ my $origins = 'SELECT count(*) FROM pg_replication_origin_status';
 my $marks = q{SELECT count(*) FROM pg_parameter_acl};
 my $left = q{SELECT (SELECT count(*) FROM pg_replication_origin_status), (SELECT count(*) FROM pg_replication_origin), (SELECT count(*) FROM pg_parameter_acl),
 	(SELECT count(*) FROM pg_init_privs WHERE classoid = 'pg_parameter_acl'::regclass)};
-my @dropped = ('55000', qr/the durable state of Snowflake IDs was dropped/, qr/DETAIL:  No IDs are issued in any database until the server is restarted\./);
+my @dropped = ('55000', qr/all generators are closed until the server is restarted/, qr/DETAIL:  The durable state of Snowflake IDs was dropped by snowflake_drop_state\(\)\./);
 my @lost = ('55000', qr/the durable state of Snowflake IDs is missing/);
 my $server = snowflake_server('main', { init => [ allows_streaming => 1 ] }, 'snowflake.machine_id = 5', 'restart_after_crash = on');
 my $setting = major_version($server) >= 18 ? 'max_active_replication_origins' : 'max_replication_slots';
@@ -61,7 +61,7 @@ is($server->safe_psql('postgres', $left), '0|0|0|0', 'nothing is left');
 $server->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', $left), '0|0|0|0', 'nor on the standby');
 $session->query($nextval);
-like($session->{stderr}, qr/ERROR:  the durable state of Snowflake IDs was dropped/, 'a session that holds a batch issues no ID');
+like($session->{stderr}, qr/ERROR:  all generators are closed until the server is restarted/, 'a session that holds a batch issues no ID');
 $session->quit;
 
 # Nothing writes a number again before the next start, not even after a crash of a process.
@@ -178,7 +178,7 @@ $leased->stop;
 is($fleet->registry->safe_psql('postgres', 'SELECT state FROM snowflake_registry.machines ORDER BY machine_id LIMIT 1'), 'released', 'its lease is released when it stops');
 crash_a_process($crashed);
 $fleet->wait_for_state($crashed, 'refused');
-is($crashed->safe_psql('postgres', 'SELECT DISTINCT last_error FROM pg_stat_snowflake'), 'the durable state of Snowflake IDs was dropped', 'the registry worker claims nothing after a crash');
+is($crashed->safe_psql('postgres', 'SELECT DISTINCT last_error FROM pg_stat_snowflake'), 'all generators are closed until the server is restarted', 'the registry worker claims nothing after a crash');
 is($crashed->safe_psql('postgres', $left), '0|0|0|0', 'and leaves nothing');
 $crashed->stop;
 

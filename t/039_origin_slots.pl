@@ -45,8 +45,8 @@ sub is_refused
 # Too few are free: none is taken, so that others can take them.
 use_others(5);
 is_refused('postgres', 'too few slots', qr/could not create the durable state of Snowflake IDs/,
-	qr/DETAIL:  It needs 7 slots for replication origins, but 5 of the 10 slots of "$setting" are free\./,
-	qr/HINT:  Drop replication origins that are not used any more, or increase "$setting" to at least 12, on standbys first, and restart the server\./);
+	qr/DETAIL:  The state needs 7 slots for replication origins, but only 5 of the 10 slots of "$setting" are free\./,
+	qr/HINT:  Drop replication origins that are no longer used, or increase "$setting" to at least 12, on standbys first, and restart the server\./);
 is($server->safe_psql('postgres', $own), '', 'none is taken');
 use_others(10);
 is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_replication_origin_status'), '10', 'others can take all');
@@ -55,7 +55,7 @@ is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_replication_origin_st
 use_others(4);
 leave('0/0', 65528, 65529);
 is($server->safe_psql('postgres', $own), '65528 65529', 'two slots are left');
-is_refused('postgres', 'too few further slots', qr/could not create/, qr/DETAIL:  It needs 5 slots .*, but 4 of the 10 slots of/, qr/to at least 11,/);
+is_refused('postgres', 'too few further slots', qr/could not create/, qr/DETAIL:  The state needs 5 slots .*, but only 4 of the 10 slots of/, qr/to at least 11,/);
 is($server->safe_psql('postgres', $own), '', 'those of the earlier call are given back');
 
 # Other sessions take slots after they were counted.
@@ -89,7 +89,7 @@ $server->safe_psql('postgres', 'CREATE DATABASE other');
 leave('', 65529, 65530);
 use_others(3);
 is($server->safe_psql('postgres', 'SELECT count(*) FROM pg_replication_origin_status'), '10', 'another origin takes a slot');
-is_refused('other', 'too few slots of a server with a state', qr/could not create/, qr/DETAIL:  It needs 2 slots .*, but 0 of the 10 slots/, qr/to at least 12,/);
+is_refused('other', 'too few slots of a server with a state', qr/could not create/, qr/DETAIL:  The state needs 2 slots .*, but only 0 of the 10 slots/, qr/to at least 12,/);
 is($server->safe_psql('postgres', $own), '65528 65531 65532 65533 65534', 'which keeps those that it has, including that of the number 0');
 $server->stop;
 

@@ -235,7 +235,7 @@ next_is(500, 'f', 'the first line');
 next_is(450, 't', 'the second one');
 $two_clock->freeze($base + 470);
 is($two->safe_psql('postgres', "SELECT sno_move_back(clock_timestamp())"), '', 'the generator is moved back to between the lines');
-fails_with($two, 'SELECT sno_nextval()', '55000', qr/the generator of sno IDs was moved back/, qr/HINT:  Restart the server\./);
+fails_with($two, 'SELECT sno_nextval()', '55000', qr/the generator of sno IDs is closed until the server is restarted/, qr/DETAIL:  The generator was moved back by sno_move_back\(\)\./, qr/HINT:  Restart the server\./);
 is($two->psql('postgres', 'SELECT sno_set_floor(now())'), 3, 'and has no floor');
 crash($two);
 $two->start;

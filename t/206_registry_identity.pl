@@ -59,10 +59,10 @@ $idle->quit;
 move($first, $registry, 'other');
 $fleet->wait_for_state($first, 'refused');
 is( $fleet->leased($first, 'last_error'),
-	"the registry has identity @{[ identity($registry, 'other') ]}, and is not the one that this server leases from, which has identity $identity",
+	"the registry has identity @{[ identity($registry, 'other') ]}, but this server leases from the registry with identity $identity",
 	'another registry is refused');
 fails_with($first, $nextval, '55000', qr/could not generate a Snowflake ID without a lease of a machine ID/,
-	qr/HINT:  Set "snowflake\.registry" to the former registry, .* use snowflake_accept_registry\(\) instead\.  If it still grants leases, IDs can then be issued twice\./);
+	qr/HINT:  Set "snowflake\.registry" to the previous registry, .* use snowflake_accept_registry\(\) instead\.  If it still grants leases, IDs can then be issued twice\./);
 ok(!$fleet->issues($first), 'and no ID is issued');
 is($registry->safe_psql('other', 'SELECT held, grace_until, last_lease_number FROM snowflake_registry.status'), '0||0',
 	'it is asked for nothing');
@@ -82,7 +82,7 @@ move($standby, $registry, 'postgres');
 $fleet->begins_to_issue($standby, 'the registry that the primary leases from is accepted');
 $standby->stop;
 
-# The former registry again.
+# The previous registry again.
 move($first, $registry, 'postgres');
 $fleet->begins_to_issue($first, 'a server that leases from its registry again issues IDs');
 
@@ -96,7 +96,7 @@ $fleet->begins_to_issue($primary, 'a server issues IDs that has a standby');
 $primary->wait_for_catchup($replica);
 $replica->promote;
 $fleet->wait_for_state($replica, 'refused');
-like($fleet->leased($replica, 'last_error'), qr/ which has identity $identity$/, 'the standby has received the identity');
+like($fleet->leased($replica, 'last_error'), qr/ registry with identity $identity$/, 'the standby has received the identity');
 $_->stop for $primary, $replica;
 
 # The registry of a single server is another one now, which an administrator accepts.

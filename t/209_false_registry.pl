@@ -207,7 +207,7 @@ like(join(' ', keys %workers), qr/^\d+$/, 'the registry worker was not restarted
 $false->answer(identity => row(42), release => row());
 $server->append_conf('postgresql.conf', 'snowflake.machine_id = 7');
 $server->stop;
-log_matches($server, 0, qr/could not release the lease of the machine ID\n.*DETAIL:  The error was: the registry sent an invalid answer/, 'a release with no column is none');
+log_matches($server, 0, qr/could not release the lease of the machine ID: the registry sent an invalid answer/, 'a release with no column is none');
 $server->start;
 leads_to('a lease of another number than the one asked for', qr/${invalid}column 1 is "5", and not a number from 7 to 7/, claim => lease(number => 3));
 $false->answer(identity => row(42), claim => lease(machine_id => 7, number => 3));

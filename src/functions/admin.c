@@ -199,7 +199,7 @@ warn_of_horizon(SfGenerator *generator, TimestampTz instant, TimestampTz before)
 			errmsg("readers that use snowflake_horizon() might miss rows"),
 			errdetail("Horizons up to %lld might have been returned, but IDs are issued from %lld after the next start.",
 					  (long long) returned, (long long) first),
-			errhint("Change all positions of readers that are above %lld to this number.  Otherwise these readers miss rows.",
+			errhint("Lower each reader position above %lld to this number.  Otherwise, the reader misses rows.",
 					(long long) first));
 }
 
@@ -213,7 +213,7 @@ report_not_moved_back(SfGenerator *generator, TimestampTz instant, TimestampTz b
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("cannot move the generator of %s IDs back to %s",
 					   sf_generator_name(generator), timestamptz_to_str(instant)),
-				errdetail("The next ID has no later time than that."),
+				errdetail("The time of the next ID is not later than that."),
 				errhint("To issue IDs from a later time on, use %s().",
 						sf_floor_function(generator->kind)));
 	ereport(ERROR,

@@ -81,7 +81,7 @@ sf_layout_errhint(FunctionCallInfo fcinfo)
 {
 	if (call_site(fcinfo)->layout_text)
 		return 0;
-	return errhint("The layout is that of \"snowflake.layout\".  Pass another layout as the last argument.");
+	return errhint("To use another layout than \"snowflake.layout\", pass it as the last argument.");
 }
 
 uint64
@@ -119,8 +119,8 @@ sf_sno_field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int 
 	if (value < 0 || value > max)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%s %d is out of range for type sno", name, value),
-				errdetail("The range is from 0 to %d.", max));
+				errmsg("argument \"%s\" is out of range for type sno", name),
+				errdetail("The argument is %d.  The range is from 0 to %d.", value, max));
 	return (uint32) value;
 }
 

@@ -98,7 +98,7 @@ snowflake_sequence(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32((int32) sf_layout_decompose(layout, id).sequence);
 }
 
-/* The int4 argument number argno, as the value of a field with this name and width in bits. */
+/* The int4 argument with this number and name, as the value of a field with this width in bits. */
 static uint32
 field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int bits)
 {
@@ -108,10 +108,12 @@ field_argument(FunctionCallInfo fcinfo, int argno, const char *name, int bits)
 	if (value < 0 || value > max)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				errmsg("%s %d is out of range for the Snowflake layout", name, value),
+				errmsg("argument \"%s\" is out of range for the Snowflake layout", name),
 				bits == 0 ?
-				errdetail("The layout has no bits for this field, which must be 0.") :
-				errdetail("The layout has %d bits for this field, which allow 0 to %d.", bits, max),
+				errdetail("The argument is %d.  The layout has no bits for this field, which must be 0.",
+						  value) :
+				errdetail("The argument is %d.  The layout has %d bits for this field, which allow 0 to %d.",
+						  value, bits, max),
 				sf_layout_errhint(fcinfo));
 	return (uint32) value;
 }
@@ -123,7 +125,7 @@ snowflake_encode(PG_FUNCTION_ARGS)
 	SfFields	fields;
 
 	fields.tick = sf_tick_argument(fcinfo, layout);
-	fields.machine = field_argument(fcinfo, 1, "machine ID", layout->machine_bits);
+	fields.machine = field_argument(fcinfo, 1, "machine_id", layout->machine_bits);
 	fields.sequence = field_argument(fcinfo, 2, "sequence", layout->sequence_bits);
 	PG_RETURN_INT64(sf_layout_compose(layout, fields));
 }

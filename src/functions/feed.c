@@ -49,13 +49,13 @@ check_snapshot(Snapshot snapshot)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				errmsg("cannot execute %s during a parallel operation", "snowflake_horizon()"),
-				errdetail("A parallel worker can get another horizon than its leader."),
-				errhint("Mark the function that calls it as PARALLEL RESTRICTED."));
+				errdetail("The horizon of a parallel worker can differ from the horizon of its leader."),
+				errhint("Mark the function that calls snowflake_horizon() as PARALLEL RESTRICTED."));
 	if (snapshot->snapshot_type != SNAPSHOT_MVCC)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("no horizon is known for the snapshot of this statement"),
-				errdetail("The snapshot is not one of a query."));
+				errdetail("The snapshot does not belong to a query."));
 	if (snapshot->takenDuringRecovery)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -89,7 +89,7 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("cannot execute %s during recovery", "snowflake_horizon()"),
-				errhint("Call it on the primary, then call pg_current_wal_insert_lsn() there, and read on this standby when it has replayed that LSN."));
+				errhint("Call snowflake_horizon() and then pg_current_wal_insert_lsn() on the primary, and read on this standby when it has replayed that LSN."));
 	if (!ActiveSnapshotSet())
 		elog(ERROR, "no snapshot is active");
 	snapshot = GetActiveSnapshot();
@@ -101,7 +101,7 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				errmsg("no horizon is known for the snapshot of this statement"),
-				errdetail("The snapshot is older than the first call in this database, and a transaction that had begun before the first ID since the last start of the server had not ended when it was taken."),
+				errdetail("The snapshot was taken before the first call to snowflake_horizon() in this database, while a transaction was open that had begun before the first ID since the server started."),
 				errhint("Repeat the statement in a new transaction."));
 	PG_RETURN_INT64(horizon);
 }
@@ -164,7 +164,7 @@ check_proposal(const SfGenerator *generator, int64 proposal)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("cannot promise %lld as a horizon", (long long) proposal),
-				errdetail("It is not an ID of the layout \"%s\", or no IDs are left above it.",
+				errdetail("The number is not an ID of the layout \"%s\", or is in the last tick of the layout.",
 						  generator->layout_text),
 				errhint("Use the least number that snowflake_propose_horizon() has returned on any server."));
 }

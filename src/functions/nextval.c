@@ -57,8 +57,8 @@ nextval_set(FunctionCallInfo fcinfo, PGFunction next)
 		if (count < 0)
 			ereport(ERROR,
 					errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					errmsg("cannot generate %d IDs", count),
-					errdetail("The count must be at least 0."));
+					errmsg("argument \"count\" must be at least 0"),
+					errdetail("The argument is %d.", count));
 		context = SRF_FIRSTCALL_INIT();
 		context->max_calls = (uint64) count;
 	}

@@ -46,7 +46,7 @@ check_numbers(void)
 					errmsg("the number of replication origin \"%s\" is reserved for Snowflake IDs", name),
 					errdetail("The number is %d.  The durable state of Snowflake IDs has the numbers from %d to %d.",
 							  number, SF_DURABLE_FIRST, SF_DURABLE_REGISTRY),
-					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise, dropping it would lose durable state: delete its row from pg_replication_origin instead, with \"allow_system_table_mods\"."));
+					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise, that would lose durable state: delete the row of the origin from pg_replication_origin instead, with \"allow_system_table_mods\"."));
 }
 
 /* The arguments are the number of all slots that are taken, and of those of the durable state. */
@@ -63,9 +63,9 @@ snowflake_check_slots(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				errmsg("could not create the durable state of Snowflake IDs"),
-				errdetail("It needs %d slots for replication origins, but %d of the %d slots of \"%s\" are free.",
+				errdetail("The state needs %d slots for replication origins, but only %d of the %d slots of \"%s\" are free.",
 						  wanted, Max(available, 0), sf_max_origins(), SF_MAX_ORIGINS_NAME),
-				errhint("Drop replication origins that are not used any more, or increase \"%s\" to at least %d, on standbys first, and restart the server.",
+				errhint("Drop replication origins that are no longer used, or increase \"%s\" to at least %d, on standbys first, and restart the server.",
 						SF_MAX_ORIGINS_NAME, taken + wanted));
 	PG_RETURN_VOID();
 }

@@ -118,7 +118,7 @@ sno_from_uuid(PG_FUNCTION_ARGS)
 				errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				errmsg("uuid \"%s\" does not contain a sno",
 					   DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(uuid)))),
-				errdetail("Its bytes must be %d characters, each of which is 2 to 9 or a to x.",
+				errdetail("The bytes of the uuid must be %d characters, each of which is 2 to 9 or a to x.",
 						  SF_SNO_TEXT_LENGTH));
 	PG_RETURN_SNO(id);
 }

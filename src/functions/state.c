@@ -130,7 +130,7 @@ report_dropped(SfInstant last)
 			known ? errdetail("IDs with times up to %s might have been issued.", until) : 0);
 	ereport(NOTICE,
 			errmsg("no IDs are issued in any database until the server is restarted"),
-			known ? errdetail("IDs with times up to %s might have been issued.  The server has no record of them any more.",
+			known ? errdetail("IDs with times up to %s might have been issued.  The server no longer has a record of them.",
 							  until) : 0,
 			errhint("Drop the extension in each database, remove it from \"shared_preload_libraries\", and restart the server."));
 }

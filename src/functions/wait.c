@@ -74,8 +74,8 @@ refuse_snapshots(void)
 		ereport(ERROR,
 				errcode(ERRCODE_INVALID_TRANSACTION_STATE),
 				errmsg("snowflake_wait() cannot be called while a snapshot is held"),
-				errdetail("The calling function, or an open cursor of this transaction, holds one."),
-				errhint("Use CALL as a statement of its own, and close cursors before."));
+				errdetail("The calling function or an open cursor of this transaction holds a snapshot."),
+				errhint("Run CALL as a separate statement, and close cursors first."));
 }
 
 static void

@@ -23,6 +23,13 @@ detail_lease(const SfLeaseState *registry)
 					 lease->machine_id, timestamptz_to_str(lease->until));
 }
 
+static int
+detail_claiming(const SfLeaseState *registry)
+{
+	return registry->worker ? detail_lease(registry) :
+		errdetail("The registry worker of this server is not running.");
+}
+
 /* timestamptz_to_str has one buffer. */
 static int
 detail_unreachable(const SfLeaseState *registry)
@@ -31,27 +38,44 @@ detail_unreachable(const SfLeaseState *registry)
 	const SfLease *lease = &registry->last.lease;
 
 	if (lease->number == 0)
-		return errdetail("The registry has been unreachable since %s.  No machine ID has been leased to this server yet.",
+		return errdetail("The registry has been unreachable since %s.  No machine ID has been leased to this server yet.  The server retries automatically.",
 						 since);
-	return errdetail("The registry has been unreachable since %s.  Machine ID %u is leased to this server for IDs with times before %s.",
+	return errdetail("The registry has been unreachable since %s.  Machine ID %u is leased to this server for IDs with times before %s.  The server retries automatically.",
 					 since, lease->machine_id, timestamptz_to_str(lease->until));
 }
 
-/* The reason of a refusal.  Only roles that may read the view see the names of other servers. */
+/*
+ * The reason for a refusal.  Only roles that can read the view see the names of other servers.
+ */
 static int
 detail_refusal(const SfAnswer *answer)
 {
 	if (has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
-		return errdetail("The reason is: %s", answer->error);
+		return errdetail("The server retries automatically.  The last request failed: %s",
+						 answer->error);
 	if (answer->free_at < DT_NOEND)
-		return errdetail("A machine ID might be available after %s.", timestamptz_to_str(answer->free_at));
-	return 0;
+		return errdetail("The server retries automatically.  A machine ID might be available after %s.",
+						 timestamptz_to_str(answer->free_at));
+	return errdetail("The server retries automatically.");
+}
+
+static int
+detail_expired(const SfLeaseState *registry)
+{
+	const SfLease *lease = &registry->last.lease;
+	const char *until = timestamptz_to_str(lease->until);
+
+	return registry->worker ?
+		errdetail("The lease of machine ID %u ended at %s and was not renewed.  The server retries automatically.",
+				  lease->machine_id, until) :
+		errdetail("The lease of machine ID %u ended at %s and was not renewed.  The registry worker of this server is not running.",
+				  lease->machine_id, until);
 }
 
 static int
 hint_no_worker(void)
 {
-	return errhint("The registry worker of this server does not run.  Check the server log, \"max_worker_processes\" and \"dynamic_library_path\".");
+	return errhint("Check the server log, \"max_worker_processes\" and \"dynamic_library_path\".");
 }
 
 void
@@ -77,7 +101,7 @@ sf_lease_refuse(SfLeaseState *registry, const char *name)
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID before the first answer of the registry", name),
-					detail_lease(&state),
+					detail_claiming(&state),
 					state.worker ?
 					errhint("Try again later.  To wait longer, increase \"snowflake.max_wait\".") :
 					hint_no_worker());
@@ -97,30 +121,30 @@ sf_lease_refuse(SfLeaseState *registry, const char *name)
 						   name),
 					detail_refusal(last),
 					last->other_identity != 0 ?
-					errhint("Set \"snowflake.registry\" to the former registry, and restart the server.  If the former registry grants no more leases, use snowflake_accept_registry() instead.  If it still grants leases, IDs can then be issued twice.") :
-					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry.  This server keeps asking."));
+					errhint("Set \"snowflake.registry\" to the previous registry, and restart the server.  If the previous registry no longer grants leases, use snowflake_accept_registry() instead.  If it still grants leases, IDs can then be issued twice.") :
+					errhint("See last_error in the view pg_stat_snowflake, and the view snowflake_registry.machines on the registry."));
 			break;
 		case SF_LEASE_UNREACHABLE:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID while the registry is unreachable", name),
 					detail_unreachable(&state),
-					errhint("See last_error in the view pg_stat_snowflake, and check \"snowflake.registry\".  This server keeps asking."));
+					errhint("See last_error in the view pg_stat_snowflake, and check \"snowflake.registry\"."));
 			break;
 		case SF_LEASE_RELEASED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID after the release of the machine ID", name),
-					errhint("Try again later, unless the server is shutting down.  The registry worker claims another lease."));
+					errdetail("The registry worker claims another lease, unless the server is shutting down."),
+					errhint("Try again later."));
 			break;
 		case SF_LEASE_EXPIRED:
 			ereport(ERROR,
 					errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					errmsg("could not generate a %s ID after the end of the lease", name),
-					errdetail("The lease of machine ID %u ended at %s and was not renewed.",
-							  last->lease.machine_id, timestamptz_to_str(last->lease.until)),
+					detail_expired(&state),
 					state.worker ?
-					errhint("Check \"snowflake.registry\", and the network and the name service of this server.  This server keeps asking.") :
+					errhint("Check \"snowflake.registry\", and the network and the name service of this server.") :
 					hint_no_worker());
 	}
 	elog(ERROR, "unexpected state of the registry: %d", (int) status);

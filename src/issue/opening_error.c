@@ -7,8 +7,8 @@
 #include "issue/opening_error.h"
 
 /*
- * Without slots, PostgreSQL does not load the progress of origins.  It is there again when there
- * are slots.
+ * Without slots, PostgreSQL does not load the progress of origins.  With slots, the progress is
+ * loaded again.
  */
 static void
 report_no_slots(const SfGenerator *generator)
@@ -16,7 +16,7 @@ report_no_slots(const SfGenerator *generator)
 	ereport(ERROR,
 			errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			errmsg("could not read the durable state of %s IDs", sf_generator_name(generator)),
-			errdetail("It is kept as the progress of replication origins, which is not loaded, because \"%s\" is 0.",
+			errdetail("The state is kept as the progress of replication origins, which is not loaded because \"%s\" is 0.",
 					  SF_MAX_ORIGINS_NAME),
 			errhint("Set \"%s\" to at least %d, and restart the server.",
 					SF_MAX_ORIGINS_NAME, SF_DURABLE_COUNT));
@@ -60,8 +60,9 @@ report_moved_back(const SfGenerator *generator)
 {
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the generator of %s IDs was moved back", sf_generator_name(generator)),
-			errdetail("It issues no IDs until the server is restarted."),
+			errmsg("the generator of %s IDs is closed until the server is restarted",
+				   sf_generator_name(generator)),
+			errdetail("The generator was moved back by %s().", sf_back_function(generator->kind)),
 			errhint("Restart the server."));
 }
 

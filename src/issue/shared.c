@@ -119,7 +119,7 @@ report_replaced_hook(int level, const char *hook)
 {
 	ereport(level,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("snowflake could not set up its shared memory"),
+			errmsg("could not set up shared memory for Snowflake IDs"),
 			errdetail("A library after \"snowflake\" in \"shared_preload_libraries\" does not call the \"%s\" of earlier libraries.",
 					  hook),
 			errhint("Move \"snowflake\" to the end of \"shared_preload_libraries\", and restart the server."));

@@ -82,6 +82,7 @@ future_floor(SfGenerator *generator)
 	return floor > GetCurrentTimestamp() + sf_generator_max_ahead(generator) ? floor : 0;
 }
 
+/* A floor is the cause if there is one.  Otherwise there can be several causes. */
 static int
 detail_too_long(SfGenerator *generator, int64 missing)
 {
@@ -93,7 +94,10 @@ detail_too_long(SfGenerator *generator, int64 missing)
 		return errdetail("The next ID can be issued in %s.  The floor was set to %s by %s(), and the time of an ID can be at most %s ahead of the system clock.",
 						 wait, timestamptz_to_str(floor), sf_floor_function(generator->kind),
 						 ahead);
-	return errdetail("The next ID can be issued in %s.  The time of an ID can be at most %s ahead of the system clock.",
+	if (missing > FAR_BEHIND)
+		return errdetail("The next ID can be issued in %s.  The time of an ID can be at most %s ahead of the system clock.  The clock is behind, was ahead when earlier IDs were issued, or a floor in the future was set before the last start.",
+						 wait, ahead);
+	return errdetail("The next ID can be issued in %s.  The time of an ID can be at most %s ahead of the system clock.  Sessions request more IDs than the layout has in a tick, or the clock was set back.",
 					 wait, ahead);
 }
 
@@ -103,12 +107,12 @@ hint_too_long(SfGenerator *generator, int64 missing)
 	const char *function = sf_back_function(generator->kind);
 
 	if (future_floor(generator) != 0)
-		return errhint("Wait until then, or use %s() with an earlier time and restart the server.  If IDs with later times than that exist, the same IDs are issued again.",
+		return errhint("Wait, or use %s() with an earlier time and restart the server.  If IDs with later times than that exist, the same IDs are issued again.",
 					   function);
 	if (missing > FAR_BEHIND)
-		return errhint("The clock is behind, was ahead when earlier IDs were issued, or a floor in the future was set before the last start.  Correct the clock if it is behind.  Otherwise wait, or use %s() to move the generator back, and restart the server.  If IDs with later times than that exist, the same IDs are issued again.",
+		return errhint("Correct the clock if it is behind.  Otherwise wait, or use %s() with an earlier time and restart the server.  If IDs with later times than that exist, the same IDs are issued again.",
 					   function);
-	return errhint("Sessions request more IDs than the layout has in a tick, or the clock was set back.  To wait longer, increase \"snowflake.max_wait\".");
+	return errhint("To wait longer, increase \"snowflake.max_wait\".");
 }
 
 static void
@@ -322,8 +326,8 @@ report_overflow(SfGenerator *generator)
 					  generator->range.max - generator->range.min + 1,
 					  sf_duration_text(generator->layout.tick_length)),
 			generator->kind == SF_GENERATOR_SNO ?
-			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers.") :
-			errhint("See in the view pg_stat_snowflake how long calls have waited.  To issue more IDs, distribute the calls over more servers, or plan for a layout with more sequence bits."),
+			errhint("To issue more IDs, distribute the calls over more servers.  The view pg_stat_snowflake shows how long calls have waited.") :
+			errhint("To issue more IDs, distribute the calls over more servers, or plan for a layout with more sequence bits.  The view pg_stat_snowflake shows how long calls have waited."),
 			errhidestmt(true), errhidecontext(true));
 }
 

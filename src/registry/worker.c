@@ -180,15 +180,12 @@ log_not_granted(const SfAnswer *answer)
 {
 	ereport(LOG,
 			answer->state == SF_LEASE_REFUSED ?
-			errmsg("could not lease a machine ID from the registry") :
-			errmsg("could not reach the registry of machine IDs"),
-			answer->state == SF_LEASE_REFUSED ?
-			errdetail("The reason is: %s", answer->error) :
-			errdetail("The error was: %s", answer->error),
+			errmsg("could not lease a machine ID from the registry: %s", answer->error) :
+			errmsg("could not reach the registry of machine IDs: %s", answer->error),
 			answer->lease.number == 0 ?
-			errhint("No ID is issued until the registry grants a lease.  This server keeps asking.") :
-			errhint("IDs are issued until their times reach %s.  This server keeps asking.",
-					timestamptz_to_str(answer->lease.until)));
+			errdetail("No ID is issued until the registry grants a lease.  The server retries automatically.") :
+			errdetail("IDs are issued until their times reach %s.  The server retries automatically.",
+					  timestamptz_to_str(answer->lease.until)));
 }
 
 /*
@@ -324,7 +321,7 @@ is_own_registry(SfConnection *connection, SfAnswer *answer)
 	}
 	answer->other_identity = identity;
 	sf_answer_fail(answer, SF_LEASE_REFUSED,
-				   "the registry has identity %lld, and is not the one that this server leases from, which has identity %lld",
+				   "the registry has identity %lld, but this server leases from the registry with identity %lld",
 				   (long long) identity, (long long) recorded);
 	return false;
 }
@@ -421,9 +418,8 @@ release_lease(SfShared *shared)
 		return;
 	if (!release_at_registry(&token, used_until, number, &answer))
 		ereport(LOG,
-				errmsg("could not release the lease of the machine ID"),
-				errdetail("The error was: %s", answer.error),
-				errhint("No action is needed.  Other servers can lease the machine ID when the lease has expired."));
+				errmsg("could not release the lease of the machine ID: %s", answer.error),
+				errdetail("Other servers can lease the machine ID when the lease has expired."));
 }
 
 static void

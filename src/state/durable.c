@@ -103,8 +103,8 @@ sf_durable_refuse_dropped(void)
 		return;
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			errmsg("the durable state of Snowflake IDs was dropped"),
-			errdetail("No IDs are issued in any database until the server is restarted."),
+			errmsg("all generators are closed until the server is restarted"),
+			errdetail("The durable state of Snowflake IDs was dropped by snowflake_drop_state()."),
 			errhint("Restart the server."));
 }
 

@@ -35,7 +35,7 @@ is_right(void)
 		return true;
 	if (has("during recovery"))
 		return call.in_recovery;
-	if (has("moved back"))
+	if (has("is closed until"))
 		return move_begun[call.kind];
 	if (has("jumped forward"))
 		return jump_is_right();
