@@ -3,7 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake" to load this file. \quit
 
--- both would issue IDs without knowing of each other, and have functions of the same names
+-- both would issue IDs independently of each other, and have functions of the same names
 DO $$
 BEGIN
 	IF EXISTS (SELECT FROM pg_catalog.pg_proc WHERE proname = 'snowflake_checked') THEN
@@ -11,14 +11,13 @@ BEGIN
 			MESSAGE = 'this database has the functions of portable/snowflake.sql',
 			DETAIL = 'The extension has functions of the same names, and has no record of the IDs'
 				' that these functions have issued.',
-			HINT = 'Run portable/to_extension.sql, which replaces these functions by the'
-				' extension.';
+			HINT = 'To replace these functions with the extension, run portable/to_extension.sql.';
 	END IF;
 END
 $$;
 
 /*
- * Planner support: queries by the time of an ID are answered by the ID
+ * Planner support: queries by the time of an ID use an index on the ID
  */
 
 CREATE FUNCTION snowflake_timestamp_support(internal) RETURNS internal
@@ -42,29 +41,29 @@ AS 'MODULE_PATHNAME', 'snowflake_nextval'
 LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_id() IS
-'generates a Snowflake ID, which is unique and greater than all earlier ones of this session; waits for the clock for at most snowflake.max_wait, then raises configuration_limit_exceeded; raises object_not_in_prerequisite_state if the server has no machine ID or no durable state, or if its clock has jumped forward';
+'generates a Snowflake ID, which is unique and greater than all earlier IDs of this session';
 
 /*
- * The name that users of sequences look for.  Rails takes any default that contains "nextval" for
- * a sequence, and JDBC reports such a column as bigserial.
+ * A name that resembles nextval().  Rails takes any default that contains "nextval" for a
+ * sequence, and JDBC reports such a column as bigserial.
  */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_nextval() IS
-'the same as snowflake_id(); some tools take a default with "nextval" in its name for a sequence';
+'generates a Snowflake ID, like snowflake_id()';
 
 CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS
-'generates count increasing Snowflake IDs, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of snowflake_id()';
+'generates the given number of Snowflake IDs, in increasing order';
 
 CREATE FUNCTION snowflake_currval() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_currval() IS
-'returns the last Snowflake ID that this session has generated; raises object_not_in_prerequisite_state if it has generated none';
+'returns the last Snowflake ID that this session has generated';
 
 /*
  * Decoding.  f(id) uses the layout of the setting snowflake.layout and so is STABLE;
@@ -76,50 +75,50 @@ CREATE FUNCTION snowflake_decode(id bigint,
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_decode(bigint) IS
-'returns the time, the machine ID and the sequence number of a Snowflake ID in the layout of snowflake.layout; the time is the start of its tick; raises invalid_parameter_value if the number is not an ID of the layout';
+'returns the time, machine ID and sequence number of a Snowflake ID in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_decode(id bigint, layout text,
 	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_decode(bigint, text) IS
-'returns the time, the machine ID and the sequence number of a Snowflake ID in the given layout; the time is the start of its tick; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+'returns the time, machine ID and sequence number of a Snowflake ID in the given layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS
-'returns the time of a Snowflake ID, which is the start of its tick, in the layout of snowflake.layout; raises invalid_parameter_value if the number is not an ID of the layout';
+'returns the time of a Snowflake ID, which is the start of its tick, in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_timestamp(id bigint, layout text) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS
-'returns the time of a Snowflake ID, which is the start of its tick, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+'returns the time of a Snowflake ID, which is the start of its tick, in the given layout';
 
 CREATE FUNCTION snowflake_machine_id(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_machine_id(bigint) IS
-'returns the machine ID of a Snowflake ID in the layout of snowflake.layout, or 0 if the layout has no bits for it; raises invalid_parameter_value if the number is not an ID of the layout';
+'returns the machine ID of a Snowflake ID in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_machine_id(id bigint, layout text) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_machine_id(bigint, text) IS
-'returns the machine ID of a Snowflake ID in the given layout, or 0 if the layout has no bits for it; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+'returns the machine ID of a Snowflake ID in the given layout';
 
 CREATE FUNCTION snowflake_sequence(id bigint) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence(bigint) IS
-'returns the sequence number of a Snowflake ID within its tick, from 0, in the layout of snowflake.layout; raises invalid_parameter_value if the number is not an ID of the layout';
+'returns the sequence number of a Snowflake ID within its tick, in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_sequence(id bigint, layout text) RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS
-'returns the sequence number of a Snowflake ID within its tick, from 0, in the given layout; raises invalid_parameter_value if the number is not an ID of the layout, or the text is not a layout';
+'returns the sequence number of a Snowflake ID within its tick, in the given layout';
 
 /*
  * Encoding and time ranges
@@ -130,7 +129,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer) IS
-'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the layout of snowflake.layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
+'returns the Snowflake ID with the given time, rounded down to a tick, machine ID and sequence number, in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_encode(created_at timestamptz, machine_id integer, sequence integer,
 	layout text)
@@ -138,25 +137,25 @@ RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_encode(timestamptz, integer, integer, text) IS
-'returns the Snowflake ID with the given time, which is rounded down to a tick, machine ID and sequence number in the given layout; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range for the layout';
+'returns the Snowflake ID with the given time, rounded down to a tick, machine ID and sequence number, in the given layout';
 
 CREATE FUNCTION snowflake_boundary(instant timestamptz) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE SUPPORT snowflake_boundary_support;
 
 COMMENT ON FUNCTION snowflake_boundary(timestamptz) IS
-'returns the boundary between Snowflake IDs at an instant, in the layout of snowflake.layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity';
+'returns the lower bound of the Snowflake IDs with the given time or a later one, in the layout of snowflake.layout';
 
 CREATE FUNCTION snowflake_boundary(instant timestamptz, layout text) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_boundary(timestamptz, text) IS
-'returns the boundary between Snowflake IDs at an instant, in the given layout: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity; raises invalid_parameter_value if the text is not a layout';
+'returns the lower bound of the Snowflake IDs with the given time or a later one, in the given layout';
 
 CREATE FUNCTION snowflake_later(instant timestamptz, microseconds bigint) RETURNS timestamptz
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_later(timestamptz, bigint) IS
-'for the planner: returns the instant that is a number of microseconds later, or infinity beyond the last one; earlier for a negative number; internal';
+'returns the instant that is a number of microseconds later, or infinity; internal';
 
 -- neither STRICT nor with a SET clause: either would keep the planner from inlining it
 CREATE FUNCTION snowflake_between(id bigint, start_at timestamptz, end_at timestamptz)
@@ -165,7 +164,7 @@ LANGUAGE SQL STABLE PARALLEL SAFE
 RETURN id >= snowflake_boundary(start_at) AND id < snowflake_boundary(end_at);
 
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-'returns whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout; the planner turns it into two comparisons of id, for which an index can be used';
+'returns whether the time of a Snowflake ID is at or after start_at and before end_at, in the layout of snowflake.layout';
 
 /*
  * IDs as text
@@ -175,19 +174,19 @@ CREATE FUNCTION snowflake_to_base32(id bigint) RETURNS text
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE SUPPORT snowflake_timestamp_support;
 
 COMMENT ON FUNCTION snowflake_to_base32(bigint) IS
-'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number';
+'returns a Snowflake ID as 13 characters of Crockford''s base 32, which sort in the order of the IDs';
 
 CREATE FUNCTION snowflake_from_base32(id text) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_from_base32(text) IS
-'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807';
+'returns the Snowflake ID that 13 characters of Crockford''s base 32 represent';
 
 CREATE FUNCTION snowflake_base32_id(id text) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_base32_id(text) IS
-'for the planner: returns the Snowflake ID whose snowflake_to_base32() is the text, byte for byte, and null if there is none; internal';
+'returns the Snowflake ID whose snowflake_to_base32() is the given text, or null; internal';
 
 /*
  * Layouts
@@ -212,7 +211,7 @@ COMMENT ON FUNCTION snowflake_layouts() IS 'rows of the view snowflake_layouts; 
 CREATE VIEW snowflake_layouts AS SELECT * FROM snowflake_layouts();
 
 COMMENT ON VIEW snowflake_layouts IS
-'layouts that have a name: ids_per_second is the rate that one machine ID allows, exhausted_at the time at which the timestamp bits are exhausted, definition the value of snowflake.layout that defines the same layout';
+'layouts that have a name, with their capacity, the end of their time, and their definition';
 
 /*
  * The horizon: reading new rows by key
@@ -222,14 +221,14 @@ CREATE FUNCTION snowflake_horizon() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION snowflake_horizon() IS
-'the ID below which the statement that calls the function sees all rows that this database will ever have, except those that are deleted; holds for later statements too, and for rows whose ID this server has issued in the transaction that writes them; calls with one snapshot return one result; on a server that has made promises by snowflake_promise_horizon(), the result is the last one, or an earlier one if the snapshot is older, and rows of other servers are covered for later statements only; a function that calls it and is called by the statement that reads has to be STABLE; raises an error on a standby, in parallel workers, if no horizon is known for the snapshot, and in REPEATABLE READ and SERIALIZABLE transactions of a server that has made promises';
+'returns the ID below which the calling statement sees all rows that this database will ever have';
 
 CREATE PROCEDURE snowflake_wait(next_id bigint, timeout interval,
 	INOUT horizon bigint DEFAULT NULL)
 AS 'MODULE_PATHNAME' LANGUAGE C;
 
 COMMENT ON PROCEDURE snowflake_wait(bigint, interval, bigint) IS
-'sleeps until the horizon of the database is above next_id, or for the timeout, whose months have 30 days; returns the horizon for later statements in both cases; the end of a transaction wakes it at once, and that of a prepared transaction within a second; holds no snapshot while it sleeps; can return although no row was added, if an ID was issued for another table or database, or not used; must be called by CALL as a statement of its own, and not within a function, while a cursor is open, in REPEATABLE READ or SERIALIZABLE, or in a transaction that has taken an ID that is not above next_id; raises an error on a standby, and the errors of snowflake_nextval()';
+'sleeps until the horizon of the database is above next_id, or for the timeout, and returns the horizon';
 
 /*
  * The horizon of several servers: propose on all of them, then promise the least proposal on all
@@ -239,13 +238,13 @@ CREATE FUNCTION snowflake_propose_horizon() RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_propose_horizon() IS
-'the horizon of this server, for a horizon of several servers: the least of these proposals is passed to snowflake_promise_horizon() on each server; holds for all databases of the server; has no effect, but issues an ID if the generator is behind the clock; raises the errors of snowflake_nextval()';
+'returns the horizon of this server, as a proposal for a common horizon of several servers';
 
 CREATE FUNCTION snowflake_promise_horizon(proposal bigint) RETURNS bigint
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_promise_horizon(bigint) IS
-'promises that no row below the result appears any more in any database of this server, if the row has the ID of this server or its table has the guard: the guard refuses such rows from now on, also after a crash; the result is the proposal, or less if a transaction holds it back, and the least result of all servers is their horizon; raises the generator to the proposal if it has not reached it; from now on snowflake_horizon() returns the last promise on this server; returns 0, which is no promise, if the proposal is below a horizon that this server has returned without a promise, or before its last start; 0 ends the promises; calls wait for each other; raises invalid_parameter_value if the proposal is not an ID of the layout';
+'promises that no row below the result, which is at most the proposal, will appear in any database of this server';
 
 /*
  * A trigger whose name comes last in the alphabet is called last, and so sees the ID that other
@@ -255,14 +254,14 @@ CREATE FUNCTION snowflake_feed_guard() RETURNS trigger
 AS 'MODULE_PATHNAME' LANGUAGE C;
 
 COMMENT ON FUNCTION snowflake_feed_guard() IS
-'trigger function for tables that are read by snowflake_horizon(): lets the horizon wait for the ID in the column that its argument names, and raises an error if a horizon above it was returned already; snowflake_enable_feed() creates the trigger';
+'trigger function of tables with a feed, which rejects a row whose ID is below the horizon';
 
 /*
  * Consumers of a feed
  *
  * A consumer is a row of a table of the user's, with its position: the next ID that it processes.
- * The table's privileges say who can use it.  It is no table of the extension: tools that compare a
- * schema with their models would find a table that they do not know.
+ * The privileges on the table determine which roles can use it.  The table does not belong to the
+ * extension: tools that compare a schema with their models would find an unknown table.
  *
  * snowflake_process() runs the command of the caller, and so with the search_path of the caller.
  * All else that it does itself names pg_catalog.
@@ -319,7 +318,7 @@ BEGIN
 			INTO is_null USING consumer;
 			IF is_null IS NULL THEN
 				RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-					MESSAGE = format('the position of consumer "%s" was not stored', consumer),
+					MESSAGE = format('could not store the position of consumer "%s"', consumer),
 					DETAIL = format('INSERT into table %s has stored no row.', positions),
 					HINT = 'Look for a trigger or a rule of the table that discards rows.';
 			END IF;
@@ -341,8 +340,9 @@ BEGIN
 				'the position.  If the generator was moved back, lower the position.';
 	ELSIF first_id = 0 AND at_most IS NOT NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-			MESSAGE = format('consumer "%s" has no time to which "at_most" could be added',
+			MESSAGE = format('argument "at_most" requires a start time for consumer "%s"',
 				consumer),
+			DETAIL = 'The position of the consumer is 0, which has no time.',
 			HINT = 'Pass the time of the oldest row as "start_at".';
 	END IF;
 	EXECUTE format('SELECT least($1,
@@ -357,7 +357,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_begin_processing(regclass, text, timestamptz, interval, boolean) IS
-'locks the position of a consumer for snowflake_process(), or creates it, and returns the bounds of the command, or nulls if another session holds the lock and wait is false; raises the errors of snowflake_process(); internal';
+'locks or creates the position of a consumer for snowflake_process(), and returns the bounds of the command; internal';
 
 CREATE PROCEDURE snowflake_process(
 	positions regclass, consumer text, command text, start_at timestamptz DEFAULT NULL,
@@ -393,10 +393,12 @@ BEGIN
 		INTO stored USING next_id, consumer;
 		IF coalesce(stored OPERATOR(pg_catalog.<>) next_id, true) THEN
 			RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-				MESSAGE = pg_catalog.format('the position of consumer "%s" was not stored',
+				MESSAGE = pg_catalog.format('could not store the position of consumer "%s"',
 					consumer),
-				DETAIL = pg_catalog.format('The position after the command is %s, not %s.',
-					coalesce(stored::pg_catalog.text, 'missing'), next_id),
+				DETAIL = CASE WHEN stored IS NULL
+					THEN pg_catalog.format('UPDATE of table %s has stored no position.', positions)
+					ELSE pg_catalog.format('UPDATE of table %s has stored the position %s instead'
+						' of %s.', positions, stored, next_id) END,
 				HINT = 'Look for a trigger of the table, or a statement of the command, that'
 					' changes or removes the row.';
 		END IF;
@@ -405,11 +407,11 @@ END
 $$;
 
 COMMENT ON PROCEDURE snowflake_process IS
-'runs a command for the IDs of a feed that its consumer has not processed yet, and stores the new position in the same transaction: positions is a table with the columns consumer, of type text and unique, and next_id, of type bigint; the command has the parameters $1, the first ID, and $2, the ID before which it ends, the horizon or at_most (a span of the time in the IDs) after the first; a new consumer begins with the IDs of start_at, by default with all; a NOTICE says where; if another session processes the same consumer, waits for its end, or returns nulls if wait is false; returns the two bounds; raises an error in REPEATABLE READ and SERIALIZABLE transactions, and if the position is above the horizon or was not stored';
+'runs a command for the IDs of a feed that a consumer has not processed yet, and stores the new position of the consumer';
 
 /*
  * Each look has a new snapshot.  The lengths of the sleeps are added up, and the clock is not read:
- * if it is set back, only the current sleep takes longer, as with any pg_sleep().
+ * if it is set back, only the current sleep takes longer, like any pg_sleep().
  */
 CREATE PROCEDURE snowflake_wait_for_consumer(
 	positions regclass, consumer text, id bigint, timeout interval,
@@ -434,7 +436,7 @@ BEGIN
 	ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE =
 			'snowflake_wait_for_consumer() must be called in a READ COMMITTED transaction',
-			DETAIL = 'The snapshot of this transaction does not see later positions.',
+			DETAIL = 'The snapshot of this transaction does not show later positions.',
 			HINT = 'Use BEGIN ISOLATION LEVEL READ COMMITTED.';
 	END IF;
 	EXECUTE format('SELECT min(first_id) FROM %s.pg_stat_snowflake_horizon WHERE pid = $1',
@@ -453,7 +455,7 @@ BEGIN
 			RAISE EXCEPTION USING ERRCODE = 'undefined_object',
 				MESSAGE = format('consumer "%s" does not exist', consumer),
 				DETAIL = format('Table %s has no row of this consumer.', positions),
-				HINT = 'The first call of snowflake_process() for a consumer stores its row.';
+				HINT = 'Call snowflake_process() for this consumer first.';
 		ELSIF next_id IS NULL THEN
 			RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
 				MESSAGE = format('the position of consumer "%s" is null', consumer);
@@ -468,7 +470,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE snowflake_wait_for_consumer(regclass, text, bigint, interval, bigint) IS
-'waits until a consumer of snowflake_process() has processed an ID, or for the timeout, and returns the position of the consumer in both cases: the ID is processed if the position is above it; 0 as the timeout looks once; raises an error if the table has no row of the consumer, in REPEATABLE READ and SERIALIZABLE transactions, and in a transaction that holds the ID back';
+'waits until a consumer of snowflake_process() has processed an ID, or for the timeout, and returns the position of the consumer';
 
 /*
  * The type sno
@@ -501,13 +503,13 @@ CREATE TYPE sno (
 );
 
 COMMENT ON TYPE sno IS
-'80-bit ID: time in units of 4 ms, tick-tock bit, metabyte, partition, sequence number; its text has 16 characters of 2 to 9 and a to x';
+'80-bit ID with a time in units of 4 ms, a metabyte, a partition and a sequence number';
 
 CREATE FUNCTION sno_from_bytea(bytes bytea) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_from_bytea(bytea) IS
-'converts 10 bytes, the most significant first, to a sno; raises invalid_binary_representation for another number of bytes';
+'converts 10 bytes, the most significant first, to a sno';
 
 CREATE CAST (sno AS bytea) WITH FUNCTION sno_send(sno);
 CREATE CAST (bytea AS sno) WITH FUNCTION sno_from_bytea(bytea);
@@ -516,13 +518,13 @@ CREATE FUNCTION sno_to_uuid(id sno) RETURNS uuid
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_to_uuid(sno) IS
-'converts a sno to a value of type uuid whose 16 bytes are the characters of the sno, to store it in a column of that type; sorts in the order of the IDs';
+'converts a sno to a uuid whose 16 bytes are the characters of the sno';
 
 CREATE FUNCTION sno_from_uuid(uuid uuid) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_from_uuid(uuid) IS
-'returns the sno that sno_to_uuid() was given for a result; raises invalid_parameter_value for other values of type uuid';
+'converts a result of sno_to_uuid() back to the sno';
 
 /*
  * Order
@@ -659,13 +661,13 @@ RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_encode(timestamptz, integer, integer, integer, boolean) IS
-'returns the sno with the given time, which is rounded down to 4 ms, metabyte (0 to 255), partition and sequence number (0 to 65535), and line; such an ID is not necessarily unique; raises datetime_field_overflow or invalid_parameter_value if a value is out of range';
+'returns the sno with the given time, rounded down to 4 ms, metabyte, partition, sequence number and line';
 
 CREATE FUNCTION sno_boundary(instant timestamptz) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_boundary(timestamptz) IS
-'boundary between values of type sno at an instant: those with earlier times are below it, all others are not';
+'returns the lower bound of the values of type sno with the given time or a later one';
 
 /*
  * Generating IDs of type sno
@@ -679,25 +681,25 @@ CREATE FUNCTION sno_nextval() RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval() IS
-'the same as sno_nextval(0)';
+'generates a sno with the metabyte 0';
 
 CREATE FUNCTION sno_nextval(metabyte integer) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_nextval(integer) IS
-'generates a sno with the given metabyte, 0 to 255, which is unique whatever its metabyte; after the clock was set back, in the other line; raises the errors of snowflake_id(), and invalid_parameter_value if the metabyte is out of range';
+'generates a sno with the given metabyte';
 
 CREATE FUNCTION sno_nextvals(count integer, metabyte integer DEFAULT 0) RETURNS SETOF sno
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL RESTRICTED ROWS 1000;
 
 COMMENT ON FUNCTION sno_nextvals(integer, integer) IS
-'generates count IDs of type sno with the given metabyte, 0 to 255, and returns them one by one in a select list; returns none if count is 0, and raises invalid_parameter_value if it is negative; raises the errors of sno_nextval()';
+'generates the given number of IDs of type sno with the given metabyte';
 
 CREATE FUNCTION sno_at(created_at timestamptz, metabyte integer DEFAULT 0) RETURNS sno
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
-'sno with the given time and metabyte and the partition of this server, with a sequence number counted by the session; not necessarily unique';
+'returns a sno with the given time and metabyte and the partition of this server, which is not necessarily unique';
 
 /*
  * Tables
@@ -710,7 +712,7 @@ COMMENT ON FUNCTION sno_at(timestamptz, integer) IS
  * PL/pgSQL look up names when they run.  Their search_path is pg_catalog, and they call functions
  * of the extension by EXECUTE, with the name of its schema.  The names in a parsed body were looked
  * up when the function was created.  In both, each call and operator has exactly the types of the
- * one that it means, so that no other one can match better.
+ * intended function or operator, so that no other one can match better.
  *
  * A domain counts as its base type, through any number of domains.
  */
@@ -729,14 +731,14 @@ BEGIN
 	EXECUTE format('LOCK TABLE %s %s IN %s MODE', target, locked_name, mode);
 	IF relation::text <> locked_name THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = format('table %s was renamed or dropped while its lock was waited for',
-				locked_name);
+			MESSAGE = format('could not lock table %s', locked_name),
+			DETAIL = 'The table was renamed or dropped while the lock was awaited.';
 	END IF;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_lock(regclass, text, text) IS
-'locks a table in the given mode, with its children unless target is ONLY; raises object_not_in_prerequisite_state if it is renamed or dropped meanwhile; internal';
+'locks a table in the given mode, with its children unless target is ONLY; internal';
 
 -- Null if there is no such column.
 CREATE FUNCTION snowflake_column_type(relation regclass, attribute name) RETURNS regtype
@@ -784,8 +786,8 @@ BEGIN
 			MESSAGE = 'argument "relation" must not be null';
 	ELSIF key IS NULL THEN
 		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-			MESSAGE = format('table %s has no primary key of one column', relation),
-			HINT = 'Pass the name of the column with the IDs as the second argument.';
+			MESSAGE = format('table %s has no primary key with a single column', relation),
+			HINT = 'Pass the name of the column with the IDs as the argument "attribute".';
 	END IF;
 	EXECUTE format('SELECT %s.snowflake_column_type($1, $2)', extension)
 	INTO type USING relation, key;
@@ -800,7 +802,7 @@ BEGIN
 			WHERE attrelid = relation AND attname = key) THEN
 		RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
 			MESSAGE = format('column "%s" of table %s is a generated column', key, relation),
-			DETAIL = 'Triggers cannot see its value before the row is stored.';
+			DETAIL = 'Triggers cannot see the value of the column before the row is stored.';
 	END IF;
 
 	-- names of triggers are compared as bytes
@@ -838,8 +840,8 @@ BEGIN
 					'servers', view, elsewhere),
 				DETAIL = 'The horizon holds for the snapshot of a statement on this server, and '
 					'the rows are read with another one.',
-				HINT = 'Leave out the argument "view", and get the horizon in a statement of its '
-					'own before the rows.';
+				HINT = 'Omit the argument "view", and get the horizon in a separate statement '
+					'before the rows.';
 		END IF;
 		EXECUTE format('CREATE OR REPLACE VIEW %s.%I WITH (security_invoker = true) AS'
 			' SELECT * FROM %s WHERE %I < (SELECT %s.snowflake_horizon())',
@@ -850,7 +852,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_enable_feed(regclass, name, name) IS
-'creates the trigger zz_snowflake_feed_guard on a table, for the bigint column that contains its IDs, by default that of the primary key; with view, creates a view of this name in the schema of the table, of the rows below snowflake_horizon(), which is read with the privileges and policies of the reader; replaces a trigger and a view that exist; raises an error if another trigger would be called after the guard, and for a view of a foreign table or of one that Citus distributes; requires the privilege TRIGGER on the table, and for the view CREATE on its schema';
+'creates the guard of a feed on a table, and optionally a view of the rows below the horizon';
 
 /*
  * Partitions
@@ -876,8 +878,8 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
 			MESSAGE = format('relation %s is not partitioned by range of a column of type bigint or'
 				' sno', parent),
-			HINT = 'Use a table that was created with PARTITION BY RANGE of the column with the'
-				' IDs.  It can be a partition itself.';
+			HINT = 'Use a table that was created with PARTITION BY RANGE on the column with the'
+				' IDs.  Such a table can itself be a partition.';
 	ELSIF NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = parent), 'USAGE') THEN
 		RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
 			MESSAGE = format('must be owner of table %s', parent);
@@ -887,7 +889,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_partition_key(regclass) IS
-'returns the type of the column by whose ranges a table is partitioned; raises an error unless it is bigint or sno, and the caller owns the table; internal';
+'returns the type of the column by whose ranges a table is partitioned, if the caller owns the table; internal';
 
 CREATE FUNCTION snowflake_bound(type regtype, instant timestamptz) RETURNS text
 LANGUAGE SQL STABLE PARALLEL SAFE
@@ -904,7 +906,7 @@ RETURN CASE WHEN type::oid = 'sno'::regtype::oid THEN sno_timestamp(bound::sno)
 		least(bound::bigint, snowflake_boundary('infinity'::timestamptz) - 1::bigint)) END;
 
 COMMENT ON FUNCTION snowflake_bound_time(regtype, text) IS
-'returns the time of the ID that is a bound, or of the last ID of the layout if that is before; internal';
+'returns the time of the ID that is a bound, or of the last ID of the layout if that is earlier; internal';
 
 /*
  * A transaction that keeps its snapshot can see, in pg_inherits, partitions that other
@@ -938,7 +940,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_partitions(regclass, regtype) IS
-'returns the partitions of a table except the default partition, with their bounds, and whether they are pending detach; internal';
+'returns the partitions of a table except the default partition, with their bounds; internal';
 
 /*
  * Creating partitions
@@ -1075,8 +1077,8 @@ BEGIN
 	END LOOP;
 	IF starts[last] < end_at THEN
 		RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
-			MESSAGE = 'cannot create more than 100000 partitions in a call',
-			DETAIL = format('Periods of %s, which begin at %s, reach %s.', step, start_at,
+			MESSAGE = 'cannot create more than 100000 partitions in one call',
+			DETAIL = format('100000 periods of %s that begin at %s end at %s.', step, start_at,
 				starts[last]);
 	END IF;
 	EXECUTE format('SELECT array_agg(%s.snowflake_bound($1, start) ORDER BY start)'
@@ -1109,7 +1111,7 @@ BEGIN
 	END LOOP;
 
 	-- The gaps, unless a default partition has their IDs.  Keys of a sequence look like IDs of the
-	-- first hours of the layout.  What follows the partitions of such keys is no gap.
+	-- first hours of the layout.  The range after the partitions of such keys is not a gap.
 	IF EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = parent AND partdefid = 0) THEN
 		EXECUTE format('SELECT %1$s.snowflake_bound($1,
 			%1$s.snowflake_bound_time($1, %1$s.snowflake_bound($1, $2)) + $3)', extension)
@@ -1131,15 +1133,15 @@ BEGIN
 		END LOOP;
 		IF gaps IS NOT NULL THEN
 			RAISE WARNING USING
-				MESSAGE = format('there are gaps between the partitions of table %s', parent),
+				MESSAGE = format('the partitions of table %s have gaps between them', parent),
 				DETAIL = format('No partition contains the IDs with times from %s.', gaps),
 				HINT = 'Pass these times to snowflake_create_partitions() to fill the gaps.';
 		END IF;
 	END IF;
 
-	-- What is missing within the periods.  A partition is created as a table like the parent and
-	-- then attached: unlike CREATE TABLE ... PARTITION OF, this lets other sessions read and write
-	-- the parent meanwhile.
+	-- The missing partitions of the periods.  A partition is created as a table like the parent
+	-- and then attached: unlike CREATE TABLE ... PARTITION OF, this lets other sessions read and
+	-- write the parent meanwhile.
 	SELECT pg_get_userbyid(c.relowner) AS owner,
 		concat(' USING ' || quote_ident(a.amname),
 			' TABLESPACE ' || quote_ident(t.spcname)) AS storage
@@ -1188,26 +1190,26 @@ $$;
 
 COMMENT ON FUNCTION snowflake_create_partitions(regclass, timestamptz, timestamptz, interval,
 	text) IS
-'creates the partitions that a table, which is partitioned by range of Snowflake IDs, lacks for the periods of length step from start_at, until end_at is covered; days and months are those of zone; returns the partitions that it has created; raises a warning if there are gaps outside of the periods; requires ownership of the table; raises wrong_object_type for other tables, and datetime_field_overflow for periods without IDs';
+'creates the missing partitions of a table for the periods of length step from start_at to end_at, and returns these partitions';
 
 /*
  * Retention
  */
 
 /*
- * In another layout than that in which the IDs were issued, they have other times.
+ * IDs that are decoded in a layout other than their own have other times.
  */
 CREATE FUNCTION snowflake_check_layout() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_check_layout() IS
-'raises object_not_in_prerequisite_state if snowflake.layout is not the layout in which this cluster issues Snowflake IDs, or if that layout is not recorded; internal';
+'raises an error unless snowflake.layout is the layout in which this cluster issues Snowflake IDs; internal';
 
 CREATE FUNCTION snowflake_check_clock() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
 COMMENT ON FUNCTION snowflake_check_clock() IS
-'raises object_not_in_prerequisite_state if the clock of this server has jumped forward, so that no ID would be issued; internal';
+'raises an error if the clock of this server has jumped forward; internal';
 
 /*
  * The query names the parent, not the partition, which can have another owner.  It would lock the
@@ -1246,14 +1248,15 @@ COMMENT ON FUNCTION snowflake_has_rows(regclass, regtype, text, text) IS
 
 /*
  * A wrong clock makes all partitions look old.  While the server runs, snowflake_check_clock()
- * refuses it; at a start there is nothing to compare it with but the rows.  If the clock is ahead,
- * no row has a time between the true time and that of the start, and each partition of this time
- * is empty, or does not exist.  So partitions with rows are removed only if each period from there
- * up to the present has rows.  Rows of other servers count, too, so this does not depend on the IDs
- * that this server issues.
+ * refuses it; when the server starts, the clock can be compared only with the rows.  If the clock
+ * is ahead, no row has a time between the true time and the time of the start, and each partition
+ * of this time is empty, or does not exist.  So partitions with rows are removed only if each
+ * period from there up to the present has rows.  Rows of other servers count, too, so this does
+ * not depend on the IDs that this server issues.
  *
- * A table that was not used looks the same as one whose clock is wrong.  Only the caller knows.  As
- * the argument is a length of time, it can be part of the job without an end to the protection.
+ * A table that was not used looks the same as one whose clock is wrong.  Only the caller can tell
+ * the two apart.  As the argument is a length of time, it can be part of the job without an end to
+ * the protection.
  *
  * The present period can be empty: it may just have begun.
  */
@@ -1319,10 +1322,10 @@ BEGIN
 	IF gap_from AT TIME ZONE 'UTC' + max_gap < gap_to AT TIME ZONE 'UTC' THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = format('partitions of table %s are not known to be old', parent),
-			DETAIL = format('The table has no rows from %s to %s, which is %s.  Either it was not'
-				' used, or the clock of this server, which is at %s, is wrong.  These partitions'
-				' end at or before %s: %s.', gap_from, gap_to, gap_to - gap_from, present, before,
-				array_to_string(old, ', ')),
+			DETAIL = format('The table has no rows from %s to %s, which is %s.  Either the table'
+				' was not used, or the clock of this server, which shows %s, is wrong.  These'
+				' partitions end at or before %s: %s.', gap_from, gap_to, gap_to - gap_from,
+				present, before, array_to_string(old, ', ')),
 			HINT = format('Correct the clock if it is wrong.  If the table was not used, pass "%s"'
 				' or more as the argument "max_gap".', gap_to - gap_from);
 	END IF;
@@ -1331,7 +1334,7 @@ $$;
 
 COMMENT ON FUNCTION snowflake_check_age(regclass, regtype, regclass[], text[], text[], timestamptz,
 	interval) IS
-'raises object_not_in_prerequisite_state if partitions that are to be removed have rows, and the table has no rows in later periods that are together longer than an interval; internal';
+'raises an error if old partitions have rows and later periods have a gap without rows that is longer than max_gap; internal';
 
 /*
  * The lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as they
@@ -1342,12 +1345,12 @@ COMMENT ON FUNCTION snowflake_check_age(regclass, regtype, regclass[], text[], t
  * MAXVALUE is above, and the default partition has no bound.
  *
  * A key of a sequence looks like an ID of the first days of the layout, so a partition is returned
- * only if the caller knows that all keys at or above its lower bound are IDs.  The server does not
- * know that.  A record that snowflake_adopt() made would be absent for tables that were adopted by
- * hand.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with --no-comments, a
- * row in a table of the extension with -t.  An argument is part of the job that runs the function,
- * and remains correct.  MINVALUE counts as the first ID, but partitions of negative keys have no
- * time.
+ * only if the caller states that all keys at or above its lower bound are IDs.  The server cannot
+ * determine that.  A record that snowflake_adopt() made would be absent for tables that were
+ * adopted by hand.  CREATE TABLE ... LIKE would lose it, and so would pg_dump: a comment with
+ * --no-comments, a row in a table of the extension with -t.  An argument is part of the job that
+ * runs the function, and remains correct.  MINVALUE counts as the first ID, but partitions of
+ * negative keys have no time.
  */
 CREATE FUNCTION snowflake_old_partitions(parent regclass, before timestamptz,
 	since timestamptz DEFAULT 'infinity', max_gap interval DEFAULT '0')
@@ -1414,15 +1417,15 @@ BEGIN
 				' be Snowflake IDs', parent),
 			DETAIL = format('These partitions can have keys below the boundary at %s, which is the'
 				' argument "since": %s.', since, array_to_string(kept, ', ')),
-			HINT = 'If all keys from a time on are Snowflake IDs, pass this time as the argument'
-				' "since".  Pass -infinity if the table never had other keys.';
+			HINT = 'Pass the time from which all keys are Snowflake IDs as the argument "since", or'
+				' -infinity if the table never had other keys.';
 	END IF;
 	RETURN QUERY SELECT unnest(old);
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_old_partitions(regclass, timestamptz, timestamptz, interval) IS
-'returns the partitions that end at or before an instant, which must not be in the future, and have no keys from before since, the time from which on all keys are Snowflake IDs, of a table that is partitioned by range of Snowflake IDs, the oldest first; raises a notice with those that are left out because of since; raises object_not_in_prerequisite_state if the clock has jumped forward, or if they have rows and the table has no rows in later periods that are together longer than max_gap; requires ownership of the table; locks it in SHARE UPDATE EXCLUSIVE mode';
+'returns the partitions of a table that end at or before an instant, the oldest first';
 
 CREATE FUNCTION snowflake_detach_partitions(parent regclass, before timestamptz,
 	since timestamptz DEFAULT 'infinity', max_gap interval DEFAULT '0')
@@ -1446,7 +1449,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_detach_partitions(regclass, timestamptz, timestamptz, interval) IS
-'detaches the partitions that snowflake_old_partitions() returns, and returns them; requires ownership of the table; if there are any to detach, locks the table, each of them and the default partition in ACCESS EXCLUSIVE mode, otherwise the table in SHARE UPDATE EXCLUSIVE mode';
+'detaches the partitions that snowflake_old_partitions() returns, and returns them';
 
 /*
  * A partition is detached before it is dropped.  DETACH PARTITION fails if the table is no longer
@@ -1475,7 +1478,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_drop_partitions(regclass, timestamptz, timestamptz, interval) IS
-'drops the partitions that snowflake_old_partitions() returns, and returns their names with their schemas, the oldest first; requires ownership of the table and of the partitions; takes the locks of snowflake_detach_partitions()';
+'drops the partitions that snowflake_old_partitions() returns, and returns their names';
 
 /*
  * Adopting tables
@@ -1529,11 +1532,11 @@ BEGIN
 		RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
 			MESSAGE = format('table %s cannot be adopted while Citus distributes it', relation),
 			HINT = 'Use undistribute_table(), adopt the column, and distribute the table again.  If'
-				' it is not the distribution column, ALTER TABLE ... ALTER COLUMN ... SET DEFAULT'
-				' works as well.';
+				' the column is not the distribution column, you can use ALTER TABLE ... ALTER'
+				' COLUMN ... SET DEFAULT instead.';
 	END IF;
 
-	-- No command drops the sequence of an identity whose column is no identity any more.
+	-- No command drops the sequence of an identity whose column is no longer an identity.
 	WITH RECURSIVE family (oid) AS (
 		SELECT relation::oid
 		UNION SELECT inhrelid FROM pg_inherits JOIN family ON inhparent = family.oid)
@@ -1611,7 +1614,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_adoption(regclass, name, name) IS
-'raises an error if an argument is null, the caller does not own the table, the column does not exist or cannot get a default, Citus distributes the table, the column requires the sequence of a former identity, the column or one that refers to it is too narrow for Snowflake IDs, or generator does not generate IDs of the type of the column; returns that type, and the functions that do; internal';
+'raises an error if a column cannot be adopted, and returns its type and the generators of that type; internal';
 
 -- An index that begins with the column is used.  IDs of type sno sort as their texts do in "C".
 CREATE FUNCTION snowflake_check_keys(relation regclass, attribute name, type regtype, next_id text)
@@ -1636,20 +1639,20 @@ BEGIN
 			MESSAGE = format('column "%s" of relation %s has values that are not below the next ID',
 				attribute, relation),
 			DETAIL = format('The greatest value is %s, and the next ID is %s.', greatest, next_id),
-			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they are of'
-				' another layout than "snowflake.layout", or have future times.';
+			HINT = 'Change these rows.  If the values are Snowflake IDs, check whether they have'
+				' another layout than "snowflake.layout", or future times.';
 	ELSIF least < 0 THEN
 		RAISE NOTICE USING
 			MESSAGE = format('column "%s" of relation %s has negative values', attribute, relation),
-			DETAIL = format('The least value is %s.  Functions of times raise an error for these'
-				' rows.', least),
-			HINT = format('Add %I >= 0 to queries for times.', attribute);
+			DETAIL = format('The least value is %s.  Functions that decode IDs raise an error for'
+				' these rows.', least),
+			HINT = format('Add %I >= 0 to queries by time.', attribute);
 	END IF;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
-'raises object_not_in_prerequisite_state if the greatest value of a column is not below an ID, and a notice if a value is negative; internal';
+'raises an error if the greatest value of a column is not below an ID; internal';
 
 /*
  * Before the lock is taken, the column is checked, and an ID is generated, so that no lock is held
@@ -1662,11 +1665,11 @@ COMMENT ON FUNCTION snowflake_check_keys(regclass, name, regtype, text) IS
  * A column that was GENERATED ALWAYS AS IDENTITY has rejected given keys, and a column with a
  * default accepts them.  A trigger cannot reject them.  It sees a row after its defaults were
  * filled in, when a given key looks like a generated one.  If it replaced all keys, it would
- * change those of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
+ * change the keys of OVERRIDING SYSTEM VALUE and of COPY, which IDENTITY accepts, and use two IDs
  * per row.  If it compared the key with snowflake_currval(), it would reject rows for which
- * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE
- * the column is exact, but which roles should have it is the owner's decision.  An error would
- * obstruct the many users who write ALWAYS by habit.  So the function raises a NOTICE.
+ * another default or trigger has generated an ID as well.  The privilege to INSERT and UPDATE the
+ * column is exact, but the owner decides which roles should have it.  An error would obstruct
+ * users, because many write ALWAYS by habit.  So the function raises a NOTICE.
  */
 CREATE FUNCTION snowflake_adopt(relation regclass, attribute name, generator name DEFAULT NULL)
 RETURNS SETOF text
@@ -1726,7 +1729,7 @@ BEGIN
 					AND o.refobjid = a.attrelid AND o.refobjsubid = a.attnum) AS s
 		ORDER BY f.depth, f.oid
 	LOOP
-		-- looked up now, since it can have been dropped with that of the parent
+		-- looked up now, since it can have been dropped with the identity of the parent
 		IF (SELECT attidentity <> '' FROM pg_attribute
 				WHERE attrelid = member.relation AND attnum = member.attnum) THEN
 			EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member.relation,
@@ -1756,11 +1759,11 @@ BEGIN
 			MESSAGE = format('column "%s" of table %s now accepts values given in INSERT and'
 				' UPDATE',
 				attribute, was_always),
-			DETAIL = 'It was GENERATED ALWAYS AS IDENTITY, which rejects them.',
-			HINT = 'To keep them out, grant INSERT and UPDATE on the other columns only.';
+			DETAIL = 'The column was GENERATED ALWAYS AS IDENTITY, which rejects such values.',
+			HINT = 'To reject them, grant INSERT and UPDATE on the other columns only.';
 	END IF;
 
-	-- no default of the columns uses the sequences any more
+	-- no default of the columns uses the sequences now
 	FOR sequence IN
 		WITH RECURSIVE family (oid, depth) AS (
 			SELECT relation::oid, 0
@@ -1791,7 +1794,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_adopt(regclass, name, name) IS
-'makes the given function, snowflake_id or snowflake_nextval, the default of a bigint column, or sno_nextval that of a sno column, in the table, its partitions and its children, in place of a sequence, IDENTITY or no default; without the function makes it snowflake_id or sno_nextval, and leaves a default of snowflake_nextval; drops the sequence unless other objects use it; returns a description of each change; requires ownership of the table';
+'makes a generator of Snowflake IDs the default of a column in a table and its partitions and children, and returns a description of each change';
 
 /*
  * Monitoring
@@ -1831,7 +1834,7 @@ COMMENT ON FUNCTION pg_stat_snowflake() IS 'rows of the view pg_stat_snowflake; 
 CREATE VIEW pg_stat_snowflake AS SELECT * FROM pg_stat_snowflake();
 
 COMMENT ON VIEW pg_stat_snowflake IS
-'activity of each generator of this server since stats_reset, and its present state; wait_time and reservation_write_time are in milliseconds; horizon is the time of the least horizon of all databases, and horizon_lag for how long transactions have held it back; refusal says why the next ID would be refused or would wait, and is null if it would not';
+'activity of each generator of this server since stats_reset, and its current state';
 
 CREATE FUNCTION pg_stat_snowflake_reset() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
@@ -1845,7 +1848,7 @@ CREATE FUNCTION sno_snapshot(
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION sno_snapshot() IS
-'state of the generator of type sno: the time and sequence number up to which batches were taken, the time up to which the other line can have been used, and the number of switches of the line since the start, whose lowest bit is the line';
+'returns the state of the generator of type sno';
 
 CREATE FUNCTION pg_stat_snowflake_horizon(
 	OUT datid oid,
@@ -1867,19 +1870,19 @@ CREATE VIEW pg_stat_snowflake_horizon AS
 		LEFT JOIN pg_prepared_xacts p ON p.transaction = h.xid;
 
 COMMENT ON VIEW pg_stat_snowflake_horizon IS
-'open and prepared transactions that hold the horizon of their database back: pid of the session or gid of the prepared transaction, the first ID that it has taken, and the start of the transaction or the time at which it was prepared; first_id and since are null for the sessions of other roles without the privileges of pg_read_all_stats';
+'open and prepared transactions that hold back the horizon of their database';
 
 CREATE FUNCTION snowflake_version() RETURNS text
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_version() IS
-'version of the library that this session has loaded, such as 1.0.0; the version of the SQL objects is extversion in pg_extension';
+'returns the version of the library that this session has loaded, such as 1.0.0';
 
 CREATE FUNCTION snowflake_server_machine_id() RETURNS integer
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT PARALLEL SAFE;
 
 COMMENT ON FUNCTION snowflake_server_machine_id() IS
-'the machine ID in the bigint IDs of this server, which is fixed or leased, or, until the first ID, the one that is configured; null if there is none yet';
+'returns the machine ID of the bigint IDs of this server';
 
 /*
  * The durable state, of which a server has one for all its databases
@@ -1942,49 +1945,49 @@ CREATE FUNCTION snowflake_accept_layout() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_accept_layout() IS
-'lets this cluster issue Snowflake IDs in the layout of snowflake.layout from now on; they can equal IDs of the previous layout, and do not sort by time together with them';
+'makes this cluster issue Snowflake IDs in the layout of snowflake.layout from now on';
 
 CREATE FUNCTION snowflake_accept_clock() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_accept_clock() IS
-'lets this server trust its clock after a jump forward of more than snowflake.max_clock_step; if the clock is wrong, IDs get future times, and later calls wait until the clock reaches them';
+'makes this server trust its clock after a jump forward of more than snowflake.max_clock_step';
 
 CREATE FUNCTION snowflake_accept_registry() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_accept_registry() IS
-'lets this server lease machine IDs from the registry that it has refused because it leased from another one before; if the other one still grants leases, IDs can be issued twice';
+'makes this server lease machine IDs from the registry that it has refused';
 
 CREATE FUNCTION snowflake_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_set_floor(timestamptz) IS
-'raises the generator of Snowflake IDs to an instant, so that no later ID has an earlier time; changes nothing if the generator is past the instant; raises datetime_field_overflow for an instant that is outside of the layout or before 1970';
+'raises the generator of Snowflake IDs to an instant, so that no later ID has an earlier time';
 
 CREATE FUNCTION snowflake_move_back(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_move_back(timestamptz) IS
-'moves the generator of Snowflake IDs back to an instant at the next start of the server, and issues no IDs until then; IDs are issued twice if any was issued at or after the instant; raises datetime_field_overflow as snowflake_set_floor() does, and invalid_parameter_value if the generator is not past the instant, or if the instant is before the lease of this server';
+'moves the generator of Snowflake IDs back to an instant when the server is restarted, and closes it until then';
 
 CREATE FUNCTION sno_set_floor(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sno_set_floor(timestamptz) IS
-'raises both lines of the generator of type sno to an instant, as snowflake_set_floor() does for Snowflake IDs';
+'raises the generator of type sno to an instant, so that no later ID has an earlier time';
 
 CREATE FUNCTION sno_move_back(instant timestamptz) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sno_move_back(timestamptz) IS
-'moves the generator of type sno back to an instant at the next start of the server, as snowflake_move_back() does for Snowflake IDs';
+'moves the generator of type sno back to an instant when the server is restarted, and closes it until then';
 
 CREATE FUNCTION snowflake_drop_state() RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION snowflake_drop_state() IS
-'removes all that this server has of the extension outside of its databases: the durable state, and the mark that it had one; closes both generators, for all databases, until the server is restarted, and afterwards until the floor is set; a rollback does not undo it; raises insufficient_privilege unless the caller is a superuser';
+'drops the durable state that this server has outside its databases, and closes all generators until the server is restarted';
 
 /*
  * Privileges

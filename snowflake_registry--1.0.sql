@@ -15,7 +15,7 @@
  *   of all earlier leases of that machine ID;
  * - only the holder of a lease can have its end moved forward;
  * - lease_until is moved backward only by the holder, which states that it has issued no ID
- *   at or after the new end and issues no more; or by an administrator who states the same.
+ *   at or after the new end and issues no more; or by an administrator, with the same statement.
  *   It is not moved to before earliest_end, the end of all leases of other holders.
  *
  * Clocks are compared only so that no server has to wait for its lease to begin, and so
@@ -24,17 +24,17 @@
  * Everything therefore depends on the stored rows, and a registry can lose some of them: a
  * standby is promoted that had not received all changes, the database is restored from a
  * dump, or data files are restored from a copy.
- * Every lease has a number, which is greater than those of all earlier leases; a renewal
- * gives the lease a new number.  The registry detects that it might have lost leases when
- * it is on another WAL timeline, in another cluster or in another database than before, or
- * when a server knows of a lease number that is not stored.  A new registry might have lost
- * all leases, those of a registry that was dropped, unless its owner declares it the first
- * one.  In all these cases the registry begins a grace period.  It consists of
+ * Every lease has a number, which is greater than the numbers of all earlier leases; a renewal
+ * gives the lease a new number.  The registry detects that it might have lost leases when it is on
+ * another WAL timeline, in another cluster or in another database than before, or when a server
+ * sends a lease number that is not stored.  A new registry might have lost all leases of a
+ * registry that was dropped, unless its owner declares it the first one.  In all these cases the
+ * registry begins a grace period.  It consists of
  *
  * - an instant, grace_until, before which no new lease begins.  A lease ends at most
  *   max_lease after the later of two clocks that are within max_skew of each other.  So all
  *   lost leases end before grace_until, which is max_lease plus two times max_skew from
- *   now: max_skew once for the clock of a server, and once for that of the former registry;
+ *   now: max_skew once for the clock of a server, and once for the clock of the previous registry;
  * - a number, grace_lease_number, above the numbers of all lost leases.  A row whose lease
  *   number is not above it might be outdated.  In that case a server that states that it
  *   holds the machine ID is trusted, as long as the lease that it was granted has not ended:
@@ -42,14 +42,14 @@
  *   lost rows or since.  So servers that hold a lease keep it, whether or not the registry
  *   has a record of it, and new servers wait for the end of the grace period.
  *
- * This requires that the former registry grants no more leases, and that the clocks of the
- * former and the present registry differ by no more than max_skew.
+ * This requires that the previous registry no longer grants leases, and that the clocks of the
+ * previous and the current registry differ by no more than max_skew.
  *
- * Servers are trusted to use what they were granted, and nothing else.  A server that lies
- * can make others wait, but not lower the end of a lease of another server: if it takes a
- * machine ID over in a grace period, the end that is stored for another holder becomes
- * earliest_end.  docs/reference/registry.md has the bounds of all arguments, by which the
- * effects of false ones end soon.
+ * Servers are trusted to use the leases that they were granted, and no others.  A server that lies
+ * can make others wait, but not lower the end of a lease of another server: if it takes a machine
+ * ID over in a grace period, the end that is stored for another holder becomes earliest_end.
+ * docs/reference/registry.md lists the bounds of all arguments, by which the effects of false ones
+ * end soon.
  *
  * An answer counts when its transaction has committed, not when the row has been read.
  * The commit waits for WAL, and for the synchronous standbys, if any are configured.
@@ -80,10 +80,15 @@ COMMENT ON SCHEMA snowflake_registry IS
  * registry that was dropped and created again has another one.  The last 15 hexadecimal digits of a
  * random UUID are random: its version and its variant come before them.
  *
- * Machine IDs below reserved are granted only to servers that ask for them by their number.  A
- * server that takes any number could otherwise take one as soon as the lease of its server ends,
+ * Machine IDs below reserved are granted only to servers that request them by number.  Otherwise
+ * a server that accepts any number could take one of them as soon as the lease of its server ends,
  * and keep it by renewals.  This affects which server is granted a lease, but not whether leases
  * overlap.
+ *
+ * The incarnation is the cluster, timeline, database and table at the last call, and null if a
+ * grace period is still to begin.  is_new is true until the first lease is granted, or until the
+ * first sign of an earlier registry.  Rows of machine with a lease_number up to grace_lease_number
+ * might be outdated.
  */
 
 CREATE TABLE snowflake_registry.config (
@@ -105,8 +110,13 @@ CREATE TABLE snowflake_registry.config (
 );
 
 COMMENT ON TABLE snowflake_registry.config IS
-'one row of settings and state that apply to all machine IDs: layout is that of the first claim; machine IDs below reserved are leased only to servers that ask for them by number; last_lease_number is the number of the last lease; no new lease begins before grace_until, and rows of machine with a lease_number up to grace_lease_number might be outdated; incarnation is the cluster, timeline, database and table at the last call, null if a grace period is still to begin; is_new is true until the first lease is granted, or until the first sign of an earlier registry; identity is a random number by which servers distinguish this registry from others, which a dump keeps';
+'settings and state that apply to all machine IDs, as one row';
 
+/*
+ * The token is null if the lease was released or declared dead, or if its holder was granted
+ * another one.  lease_until is never moved to before earliest_end, because other holders can have
+ * issued IDs up to that time.
+ */
 CREATE TABLE snowflake_registry.machine (
 	machine_id integer PRIMARY KEY CHECK (machine_id >= 0),
 	token uuid UNIQUE,
@@ -122,7 +132,7 @@ CREATE TABLE snowflake_registry.machine (
 );
 
 COMMENT ON TABLE snowflake_registry.machine IS
-'last lease of each machine ID that was ever leased; token is null if the lease was released or declared dead, or its holder was granted another one; lease_until is never moved to before earliest_end, since other holders can have issued IDs up to there';
+'last lease of each machine ID that was ever leased';
 
 DO $$
 BEGIN
@@ -133,6 +143,11 @@ EXCEPTION WHEN feature_not_supported THEN
 END
 $$;
 
+/*
+ * A refusal is not an error, because an error would undo a grace period that the call has begun.
+ * free_at is the time at which a lease might become available, if that is known, and skew is how
+ * far the caller's clock is ahead of the clock of the registry.
+ */
 CREATE TYPE snowflake_registry.answer AS (
 	machine_id integer,
 	lease_from timestamptz,
@@ -143,7 +158,7 @@ CREATE TYPE snowflake_registry.answer AS (
 );
 
 COMMENT ON TYPE snowflake_registry.answer IS
-'a lease and its number, or the reason for a refusal, with the time at which a lease might become available, if that is known; and how far the caller''s clock is ahead of the registry''s.  A refusal is not an error, because an error would undo a grace period that the call has begun';
+'a lease and its number, or the reason for a refusal, and the skew of the caller';
 
 /*
  * Internal functions, called by the functions below
@@ -161,9 +176,9 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.require IS
-'raises invalid_parameter_value with the given message unless the condition is true; internal';
+'raises an error with the given message unless the condition is true; internal';
 
--- The length of a month varies, and so does that of a day, with daylight saving time.
+-- The length of a month varies, and so does the length of a day, with daylight saving time.
 CREATE FUNCTION snowflake_registry.exactly(length interval) RETURNS interval
 LANGUAGE SQL IMMUTABLE STRICT
 RETURN make_interval(secs => extract(epoch FROM length)::double precision);
@@ -193,7 +208,7 @@ LANGUAGE SQL IMMUTABLE
 RETURN snowflake_registry.exactly(config.max_lease + 2 * config.max_skew);
 
 COMMENT ON FUNCTION snowflake_registry.longest_lease IS
-'longest time from now to the end of a lease: max_lease plus two times max_skew; internal';
+'returns the longest time from now to the end of a lease; internal';
 
 /*
  * No registry has given a lease a number above the number of nanoseconds since 1970, so a
@@ -207,12 +222,16 @@ LANGUAGE SQL
 RETURN least(extract(epoch FROM clock_timestamp()) * 1000000000, 9000000000000000000)::bigint;
 
 COMMENT ON FUNCTION snowflake_registry.lease_number_limit IS
-'greatest number to which a grace period increases last_lease_number: nanoseconds since 1970, at most 9 * 10^18; internal';
+'returns the greatest number to which a grace period increases last_lease_number; internal';
 
 /*
  * The leap is more than the number of leases that can have been lost, so that the numbers
  * granted from now on are above the lost ones, too.  Near the limit the leap is smaller: then
  * a lost number can be above grace_lease_number, and causes another grace period.
+ *
+ * The end defaults to an instant after the end of all leases that can have been lost.  A grace
+ * period is never shortened.  known is a lease number that a caller has sent, or 0.  Only the first
+ * grace period leaves a registry new.
  */
 CREATE FUNCTION snowflake_registry.begin_grace_period(until timestamptz, known bigint)
 RETURNS snowflake_registry.config
@@ -239,31 +258,35 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.begin_grace_period IS
-'begins a grace period: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost; known is a lease number that a caller knows of, or 0.  An instant before the present grace_until has no effect on it.  Only the first grace period leaves a registry new.  Returns the row of config; internal';
+'begins a grace period that lasts at least until the given time, and returns the row of config; internal';
 
 /*
  * Every function that changes something calls this one first.  It waits for the lock, and
  * detects whether leases were lost.
  *
+ * skew is how far the caller's clock is ahead, or null if that is unknown.  known is the greatest
+ * lease number that the caller was granted, or 0.  Functions that administrators call use the
+ * defaults.
+ *
  * The commit comes after the function, so synchronous_commit is set until the end of the
  * transaction; a SET clause would end with the function.
  *
- * The first statement that reads is the one that locks.  At higher isolation levels than READ
- * COMMITTED, the following ones never see fewer leases: each lease updates config, and then the
- * attempt to lock the row fails.
+ * The first statement that reads also locks.  At higher isolation levels than READ COMMITTED, the
+ * following ones never see fewer leases: each lease updates config, and then the attempt to lock
+ * the row fails.
  *
- * A lease number that the caller knows of is stored under its token or its machine ID,
- * except in two cases: another server has since been granted the machine ID, with a greater
- * number; or the lease was granted before the last grace period, which was begun for such
- * leases.  A caller of claim() names no machine ID, and its number is compared with
- * last_lease_number if its token is not stored.
+ * A lease number that the caller sends is stored under its token or its machine ID, except in two
+ * cases: another server has since been granted the machine ID, with a greater number; or the lease
+ * was granted before the last grace period, which was begun for such leases.  A caller of claim()
+ * names no machine ID, and its number is compared with last_lease_number if its token is not
+ * stored.
  *
  * The time is uncertain if the clocks differ too much, or if the caller has not sent its own
  * (skew is null).  Then the next call begins the grace period, and until then no lease is
  * granted.
  *
- * A new registry has no incarnation, so the first call begins a grace period.  A caller that
- * knows of a lease number shows that an earlier registry existed.
+ * A new registry has no incarnation, so the first call begins a grace period.  A caller that sends
+ * a lease number shows that an earlier registry existed.
  */
 CREATE FUNCTION snowflake_registry.enter(skew interval DEFAULT '0', known bigint DEFAULT 0,
 	token uuid DEFAULT NULL, machine_id integer DEFAULT NULL)
@@ -286,7 +309,7 @@ BEGIN
 	END IF;
 	PERFORM snowflake_registry.require(
 		known <= greatest(config.last_lease_number, snowflake_registry.lease_number_limit()),
-		'known must not be above any lease number that can have been granted');
+		'argument "known" must not be above all lease numbers that can have been granted');
 	IF config.is_new AND known > 0 THEN
 		UPDATE snowflake_registry.config SET is_new = false RETURNING * INTO config;
 	END IF;
@@ -297,7 +320,7 @@ BEGIN
 		CASE WHEN machine_id IS NULL THEN config.last_lease_number ELSE 0 END);
 	is_lost := known > greatest(stored, config.grace_lease_number);
 	IF is_lost THEN
-		RAISE LOG 'role "%" knows of lease number %, which is not stored', session_user, known;
+		RAISE LOG 'role "%" has sent lease number %, which is not stored', session_user, known;
 	END IF;
 	IF is_lost OR config.incarnation IS DISTINCT FROM snowflake_registry.current_incarnation() THEN
 		IF greatest(skew, -skew) <= config.max_skew THEN
@@ -312,7 +335,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.enter IS
-'locks the registry until the end of the transaction, makes the commit of the transaction synchronous, begins a grace period if leases might have been lost, and returns the row of config.  skew is how far the caller''s clock is ahead, null if unknown; known is the greatest lease number that the caller was granted, or 0; token and machine_id are those of the caller.  The defaults are for functions that administrators call; internal';
+'locks the registry, begins a grace period if leases might have been lost, and returns the row of config; internal';
 
 /*
  * Servers record the answer, so a row that is inserted is on disk, and on synchronous standbys,
@@ -332,7 +355,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.identity IS
-'the identity of this registry, which servers compare with the one that they have recorded; can be called by all roles with USAGE on the schema';
+'returns the identity of this registry, which servers compare with the identity that they have recorded';
 
 CREATE FUNCTION snowflake_registry.refuse(refusal text, skew interval,
 	free_at timestamptz DEFAULT NULL)
@@ -341,17 +364,19 @@ LANGUAGE SQL IMMUTABLE
 RETURN ROW(NULL, NULL, NULL, NULL, skew, refusal, free_at)::snowflake_registry.answer;
 
 COMMENT ON FUNCTION snowflake_registry.refuse IS
-'answer with the reason for a refusal, and the time at which a lease might become available, if known; internal';
+'returns an answer with the reason for a refusal; internal';
 
 CREATE FUNCTION snowflake_registry.objection(skew interval, lease interval,
 	config snowflake_registry.config, layout text DEFAULT NULL, machine_bits integer DEFAULT NULL)
 RETURNS text
 LANGUAGE SQL STABLE
 RETURN CASE
-	WHEN greatest(skew, -skew) > config.max_skew THEN
-		format('the clock is %s %s that of the registry, whose max_skew is %s',
-			greatest(skew, -skew),
-			CASE WHEN skew > '0' THEN 'ahead of' ELSE 'behind' END, config.max_skew)
+	WHEN skew > config.max_skew THEN
+		format('the clock is %s ahead of the clock of the registry, whose max_skew is %s',
+			skew, config.max_skew)
+	WHEN -skew > config.max_skew THEN
+		format('the clock is %s behind the clock of the registry, whose max_skew is %s',
+			-skew, config.max_skew)
 	WHEN snowflake_registry.exactly(lease) > config.max_lease THEN
 		format('a lease of %s is longer than max_lease of the registry, which is %s', lease,
 			config.max_lease)
@@ -362,7 +387,7 @@ RETURN CASE
 END;
 
 COMMENT ON FUNCTION snowflake_registry.objection IS
-'reason to refuse a claim or renewal because of the caller''s clock, the length of the lease or the layout, or null; internal';
+'returns the reason to refuse a claim or renewal, or null; internal';
 
 -- The arguments that claim() and renew() share are checked before anything is locked.  enter()
 -- checks the upper bound of known.
@@ -373,36 +398,36 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	PERFORM snowflake_registry.require(token IS NOT NULL, 'token must not be null');
+	PERFORM snowflake_registry.require(token IS NOT NULL, 'argument "token" must not be null');
 	PERFORM snowflake_registry.require(lease <= '365 days'
 		AND snowflake_registry.exactly(lease) > '0',
-		'lease must be above 0 and at most 365 days');
-	PERFORM snowflake_registry.require(isfinite(clock), 'clock must be a finite time');
-	PERFORM snowflake_registry.require(holder IS NOT NULL, 'holder must not be null');
+		'argument "lease" must be greater than 0 and at most 365 days');
+	PERFORM snowflake_registry.require(isfinite(clock), 'argument "clock" must be a finite time');
+	PERFORM snowflake_registry.require(holder IS NOT NULL, 'argument "holder" must not be null');
 	PERFORM snowflake_registry.require(length(holder) <= 256,
-		'holder must have at most 256 characters');
-	PERFORM snowflake_registry.require(known >= 0, 'known must be 0 or above');
+		'argument "holder" must have at most 256 characters');
+	PERFORM snowflake_registry.require(known >= 0, 'argument "known" must be at least 0');
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.check_call IS
-'raises invalid_parameter_value for invalid arguments of claim() or renew(); internal';
+'raises an error for invalid arguments of claim() or renew(); internal';
 
 CREATE FUNCTION snowflake_registry.check_layout(layout text, machine_bits integer) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-	PERFORM snowflake_registry.require(layout IS NOT NULL, 'layout must not be null');
+	PERFORM snowflake_registry.require(layout IS NOT NULL, 'argument "layout" must not be null');
 	PERFORM snowflake_registry.require(length(layout) <= 256,
-		'layout must have at most 256 characters');
+		'argument "layout" must have at most 256 characters');
 	PERFORM snowflake_registry.require(machine_bits BETWEEN 0 AND 31,
-		'machine_bits must be from 0 to 31');
+		'argument "machine_bits" must be from 0 to 31');
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.check_layout IS
-'raises invalid_parameter_value for an invalid or null layout or number of bits; internal';
+'raises an error for an invalid or null layout or number of bits; internal';
 
 /*
  * The stored end is never moved backward here, whatever end is requested.  A token holds one
@@ -447,7 +472,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.grant_lease IS
-'grants or renews a lease of a machine ID: stores the lease with the next lease number, and returns it; internal';
+'stores a lease of a machine ID with the next lease number, and returns it; internal';
 
 /*
  * The previous lease must have ended by the caller's clock, because the new lease begins by
@@ -460,7 +485,7 @@ LANGUAGE SQL
 RETURN m.lease_until <= clock AND (m.token IS NULL OR m.lease_until <= clock_timestamp());
 
 COMMENT ON FUNCTION snowflake_registry.is_free IS
-'whether a previously leased machine ID can be leased to a caller whose clock shows the given time; internal';
+'returns whether a machine ID that was leased before can be leased to a caller with the given clock; internal';
 
 /*
  * The registry is locked during a claim, so the number of claims in a second depends on this
@@ -493,7 +518,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.smallest_free IS
-'smallest machine ID, of those from id to below ids, that can be leased to a caller whose clock shows the given time, or null; internal';
+'returns the smallest machine ID from id to below ids that can be leased to a caller with the given clock, or null; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_in_grace_period(config snowflake_registry.config,
 	skew interval)
@@ -506,7 +531,7 @@ RETURN snowflake_registry.refuse(CASE
 		config.grace_until) END, skew, config.grace_until);
 
 COMMENT ON FUNCTION snowflake_registry.refuse_in_grace_period IS
-'refusal during a grace period; internal';
+'returns the refusal of a new lease during a grace period; internal';
 
 CREATE FUNCTION snowflake_registry.refuse_taken(wanted integer, config snowflake_registry.config,
 	ids bigint, skew interval)
@@ -525,7 +550,7 @@ RETURN (
 			ELSE m.machine_id = wanted END) t);
 
 COMMENT ON FUNCTION snowflake_registry.refuse_taken IS
-'refusal if the machine ID wanted is taken, or if it is null and none is free; internal';
+'returns the refusal if the machine ID wanted, or all machine IDs, are taken; internal';
 
 /*
  * Functions that servers call
@@ -533,7 +558,7 @@ COMMENT ON FUNCTION snowflake_registry.refuse_taken IS
  * The caller's clock is compared before the function waits for the lock.
  *
  * If a commit hangs, or a table is locked, calls would wait even after their callers have given up,
- * and callers that ask again would take up all connections.  So all functions that others call set
+ * and repeated calls would take up all connections.  So all functions that others call set
  * lock_timeout, which applies before they use the row type of a table.
  */
 
@@ -561,7 +586,7 @@ BEGIN
 	PERFORM snowflake_registry.check_layout(layout, machine_bits);
 	ids := 1::bigint << machine_bits;
 	PERFORM snowflake_registry.require(wanted IS NULL OR wanted >= 0 AND wanted < ids,
-		format('wanted must be from 0 to %s, or null', ids - 1));
+		format('argument "wanted" must be from 0 to %s, or null', ids - 1));
 	skew := clock - clock_timestamp();
 	config := snowflake_registry.enter(skew, known, token);
 	objection := snowflake_registry.objection(skew, lease, config, layout, machine_bits);
@@ -599,11 +624,11 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.claim IS
-'leases the machine ID wanted, or the smallest free one if wanted is null, to the holder of a token, until lease after the later of clock, which is the caller''s, and the registry''s clock.  A repeated claim with the same token extends the lease that it holds.  known is the greatest lease number that the caller was granted, or 0.  Returns the lease, or a refusal: clock off, lease too long, other layout, machine ID taken, grace period.  Raises invalid_parameter_value for invalid arguments';
+'leases the machine ID wanted, or the smallest free one, to the holder of a token, and returns the lease or a refusal';
 
 /*
- * The caller states which lease it holds: if the registry lost leases, the row of its token
- * can be that of an earlier one.
+ * The caller states which lease it holds: if the registry lost leases, the row of its token can
+ * describe an earlier lease.
  *
  * If the machine ID was not leased since the grace period began, and the caller's lease has
  * not ended, no other server was granted the machine ID after the caller.  This refers to the
@@ -625,11 +650,11 @@ DECLARE
 	stored snowflake_registry.machine;
 BEGIN
 	PERFORM snowflake_registry.check_call(token, lease, clock, holder, known);
-	PERFORM snowflake_registry.require(known > 0, 'known must be a lease number');
-	PERFORM snowflake_registry.require(machine_id >= 0, 'machine_id must be 0 or above');
+	PERFORM snowflake_registry.require(known > 0, 'argument "known" must be a lease number');
+	PERFORM snowflake_registry.require(machine_id >= 0, 'argument "machine_id" must be at least 0');
 	PERFORM snowflake_registry.require(isfinite(lease_from) AND isfinite(lease_until)
 		AND lease_from < lease_until,
-		'lease_from and lease_until must be finite, and in order');
+		'arguments "lease_from" and "lease_until" must be finite and in order');
 	skew := clock - clock_timestamp();
 	config := snowflake_registry.enter(skew, known, token, machine_id);
 	objection := snowflake_registry.objection(skew, lease, config);
@@ -663,7 +688,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.renew IS
-'moves the end of a lease forward, to lease after the later of clock, which is the caller''s, and the registry''s clock.  machine_id, lease_from, lease_until and known, its number, are those of the lease that the holder of the token was last granted.  Returns the lease, or a refusal, which leaves the lease as it was: clock off, lease too long, not held, never leased, grace period.  Raises invalid_parameter_value for invalid arguments';
+'moves the end of a lease forward, and returns the lease or a refusal';
 
 /*
  * It does not matter which lease of the caller is stored, since all of its IDs are before
@@ -681,9 +706,10 @@ AS $$
 DECLARE
 	config snowflake_registry.config;
 BEGIN
-	PERFORM snowflake_registry.require(token IS NOT NULL, 'token must not be null');
-	PERFORM snowflake_registry.require(used_until IS NOT NULL, 'used_until must not be null');
-	PERFORM snowflake_registry.require(known >= 0, 'known must be 0 or above');
+	PERFORM snowflake_registry.require(token IS NOT NULL, 'argument "token" must not be null');
+	PERFORM snowflake_registry.require(used_until IS NOT NULL,
+		'argument "used_until" must not be null');
+	PERFORM snowflake_registry.require(known >= 0, 'argument "known" must be at least 0');
 	config := snowflake_registry.enter(NULL, known, token);
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
@@ -696,7 +722,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.release IS
-'releases the lease that is held under a token.  The caller states that it issues no more IDs, and that all of its IDs, of any machine ID, have times before used_until, -infinity if it has issued none.  known is the greatest lease number that the caller was granted, or 0.  Does nothing if the token holds no lease.  Raises invalid_parameter_value for invalid arguments';
+'releases the lease of a token whose holder issues no more IDs';
 
 /*
  * Servers call the functions above in the argument of this procedure.  Their drivers send a call in
@@ -724,7 +750,7 @@ END
 $$;
 
 COMMENT ON PROCEDURE snowflake_registry.commit IS
-'commits the transaction of the call that is its argument, and returns the answer, with times in microseconds since 1970; for servers, whose connection can be cut in the middle of a call';
+'commits the transaction of the call that is its argument, and returns the answer';
 
 /*
  * Functions that administrators call
@@ -742,13 +768,13 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.admit IS
-'grants a role the privileges to call claim(), renew() and release(), and no others; for the owner of the registry';
+'grants a role the privileges to call claim(), renew() and release()';
 
 /*
  * A new registry has begun a grace period, in case an earlier one granted leases.  Only that
  * grace period is ended here.  A registry is no longer new once it has granted a lease, a
  * server has sent a lease number, or the registry has moved.  A new registry has granted no
- * lease, so the numbers start at 1, and a server that does know of a lease number is noticed.
+ * lease, so the numbers start at 1, and a server that sends a lease number is noticed.
  */
 CREATE FUNCTION snowflake_registry.declare_first() RETURNS void
 LANGUAGE plpgsql
@@ -765,8 +791,8 @@ BEGIN
 			is_new = false;
 	ELSIF config.grace_until > clock_timestamp() THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-			MESSAGE = 'the registry cannot be declared the first one',
-			DETAIL = format('Leases might have been lost; all of them end before %s.',
+			MESSAGE = 'cannot declare this registry the first one',
+			DETAIL = format('Leases might have been lost.  All lost leases end before %s.',
 				config.grace_until),
 			HINT = 'Wait until then.  If you know that no lease was lost, use'
 				' snowflake_registry.end_grace_period().';
@@ -775,13 +801,13 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.declare_first IS
-'tells a new registry that no earlier one has leased machine IDs to the same servers, and no server has a number set by hand (except reserved numbers), so that it grants leases at once; the registry cannot check that.  Does nothing if no grace period is in progress.  Raises object_not_in_prerequisite_state if a grace period has begun for another reason';
+'declares that no other registry has leased machine IDs to the same servers, and no server has a number set by hand';
 
 /*
- * A grace period must extend beyond the end of all leases that might be lost, including those
- * that were granted under the previous limits.  The limits of a registry that existed before
- * a new one are assumed to be at least those that the new one is given: its grace period is
- * extended accordingly.
+ * A grace period must extend beyond the end of all leases that might be lost, including leases
+ * that were granted under the previous limits.  The limits of a registry that existed before a new
+ * one are assumed to be at least the limits of the new one: its grace period is extended
+ * accordingly.
  */
 CREATE FUNCTION snowflake_registry.configure(max_lease interval DEFAULT NULL,
 	max_skew interval DEFAULT NULL, reserved integer DEFAULT NULL)
@@ -798,19 +824,19 @@ BEGIN
 	max_lease := coalesce(snowflake_registry.exactly(max_lease), config.max_lease);
 	max_skew := coalesce(snowflake_registry.exactly(max_skew), config.max_skew);
 	PERFORM snowflake_registry.require(coalesce(reserved >= 0, true),
-		'reserved must be 0 or above');
+		'argument "reserved" must be at least 0');
 	PERFORM snowflake_registry.require(max_lease > '0' AND max_lease <= '365 days',
-		'max_lease must be above 0 and at most 365 days');
+		'argument "max_lease" must be greater than 0 and at most 365 days');
 	PERFORM snowflake_registry.require(max_skew >= '0' AND max_skew <= '1 day',
-		'max_skew must be at least 0 and at most 1 day');
+		'argument "max_skew" must be at least 0 and at most 1 day');
 	SELECT max(lease_until) INTO last_end FROM snowflake_registry.machine;
 	IF last_end > clock_timestamp() + max_lease + max_skew
 			AND (max_lease < config.max_lease OR max_skew < config.max_skew) THEN
 		RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
 			MESSAGE = 'a machine ID is leased for longer than max_lease and max_skew would allow',
 			DETAIL = format('The last lease ends at %s.', last_end),
-			HINT = 'Let the servers ask for shorter leases first, and wait until the longer ones'
-				' have ended.';
+			HINT = 'Decrease "snowflake.registry_lease" on the servers first, and wait until the'
+				' longer leases have ended.';
 	END IF;
 	UPDATE snowflake_registry.config c SET max_lease = configure.max_lease,
 		max_skew = configure.max_skew, reserved = coalesce(configure.reserved, c.reserved)
@@ -822,7 +848,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.configure IS
-'sets the longest lease, the greatest difference between the clocks of a server and the registry, and the number below which machine IDs are leased only to servers that ask for them by number; null leaves a limit unchanged.  Extends the grace period of a new registry accordingly.  After a failover that loses an increase, call start_grace_period().  Raises object_not_in_prerequisite_state if a lease ends later than smaller limits allow, invalid_parameter_value if an argument is out of range';
+'sets the longest lease, the greatest difference between clocks, and the number of reserved machine IDs';
 
 /*
  * The IDs of a server are at most one minute ahead of its clock.
@@ -838,9 +864,10 @@ DECLARE
 	config snowflake_registry.config;
 	ends_at timestamptz;
 BEGIN
-	PERFORM snowflake_registry.require(machine_id IS NOT NULL, 'machine_id must not be null');
+	PERFORM snowflake_registry.require(machine_id IS NOT NULL,
+		'argument "machine_id" must not be null');
 	PERFORM snowflake_registry.require(coalesce(isfinite(issued_until), true),
-		'issued_until must be a finite time, or null');
+		'argument "issued_until" must be a finite time, or null');
 	config := snowflake_registry.enter();
 	UPDATE snowflake_registry.machine m
 	SET token = NULL,
@@ -857,7 +884,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.declare_dead IS
-'ends the lease of a machine ID whose holder issues no more IDs, and has issued only IDs with times before issued_until.  If issued_until is null, the holder must have stopped before now, with a clock whose skew was within max_skew of the one last seen.  Returns the time from which the machine ID can be leased again.  Raises object_not_in_prerequisite_state if it is not held, invalid_parameter_value for invalid arguments';
+'ends the lease of a machine ID whose holder issues no more IDs, and returns the time from which the machine ID can be leased again';
 
 CREATE FUNCTION snowflake_registry.start_grace_period(until timestamptz DEFAULT NULL)
 RETURNS timestamptz
@@ -867,14 +894,14 @@ SET lock_timeout = '5s'
 AS $$
 BEGIN
 	PERFORM snowflake_registry.require(coalesce(isfinite(until), true),
-		'until must be a finite time, or null');
+		'argument "until" must be a finite time, or null');
 	PERFORM snowflake_registry.enter();
 	RETURN (snowflake_registry.begin_grace_period(until, 0)).grace_until;
 END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.start_grace_period IS
-'starts a grace period, for a registry that might have lost leases: no new lease begins before until, which defaults to an instant after the end of all leases that can have been lost.  Servers that hold a lease keep it and can renew it.  Never shortens a grace period.  Returns its end.  Raises invalid_parameter_value if until is infinite';
+'starts a grace period of a registry that might have lost leases, and returns its end';
 
 CREATE FUNCTION snowflake_registry.end_grace_period() RETURNS void
 LANGUAGE plpgsql
@@ -889,7 +916,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.end_grace_period IS
-'ends the grace period, for a registry that has lost no lease, for example after the promotion of a synchronous standby.  If leases were lost, IDs can be issued twice';
+'ends the grace period of a registry that has lost no lease';
 
 CREATE FUNCTION snowflake_registry.accept_layout(layout text DEFAULT NULL,
 	machine_bits integer DEFAULT NULL) RETURNS void
@@ -908,7 +935,7 @@ END
 $$;
 
 COMMENT ON FUNCTION snowflake_registry.accept_layout IS
-'sets the layout that servers must use, and its number of bits for the machine ID; without arguments the next claim sets them.  An ID of one layout can equal an ID of another.  Raises invalid_parameter_value for invalid arguments';
+'sets the layout that servers must use, or lets the next claim set it';
 
 CREATE VIEW snowflake_registry.machines AS
 SELECT machine_id, holder,
@@ -918,7 +945,7 @@ SELECT machine_id, holder,
 FROM snowflake_registry.machine;
 
 COMMENT ON VIEW snowflake_registry.machines IS
-'machine IDs that were ever leased, each with its last lease; skew is how far the holder''s clock was ahead of the registry''s at seen_at';
+'machine IDs that were ever leased, each with its last lease';
 
 CREATE VIEW snowflake_registry.status AS
 SELECT c.layout, c.machine_bits, m.held, n.ids - m.taken AS free,
@@ -941,7 +968,7 @@ FROM snowflake_registry.config c
 		WHERE lease_until > clock_timestamp()) m;
 
 COMMENT ON VIEW snowflake_registry.status IS
-'state of the registry, as one row, or none before its first call: held and free are numbers of machine IDs, and free ones are neither leased nor reserved; next_free_at is when one that is not reserved becomes free, null if one is free or all are reserved; grace_until is null unless a grace period is in progress, or begins with the next call';
+'state of the registry, as one row';
 
 /*
  * Privileges: identity() and commit() can be called by all roles that may use the schema, a

@@ -17,12 +17,12 @@
 -- written satisfies it, whatever triggers do and whether they are enabled, and the swap requires
 -- that the constraint is validated.  For integers it is (id_new IS NOT DISTINCT FROM id), and for
 -- text (id_new::text IS NOT DISTINCT FROM id), which refuses '007'.  For values of type uuid,
--- convert_key.ids has the ID of each.  The trigger writes the ID into id_new, and into id_for the
--- uuid for which it has looked it up.  The constraint compares id_for with id.
+-- convert_key.ids contains the ID of each.  The trigger writes the ID into id_new, and into id_for
+-- the uuid for which it has looked it up.  The constraint compares id_for with id.
 --
 -- Integer keys keep their values.  Rows of a uuid key get IDs with the time in the uuid, if it has
 -- version 7, or in the column that -v time=created_at names.  Rows without such a time, and with
--- one outside of the layout or in the future, get IDs of the present.  The latter are listed in
+-- one outside of the layout or in the future, get IDs of the present.  These rows are listed in
 -- convert_key.ids until finish().  -v machine_id=N puts another machine ID than the server's into
 -- IDs of the past.  -v published=on converts tables that are published.
 --
@@ -70,9 +70,9 @@ DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_namespace
         WHERE nspname = 'convert_key' AND nspowner <> current_user::regrole) THEN
-        RAISE EXCEPTION 'schema convert_key belongs to another role';
+        RAISE EXCEPTION 'schema "convert_key" belongs to another role';
     ELSIF NOT pg_try_advisory_lock(hashtext('convert_key')) THEN
-        RAISE EXCEPTION 'another session runs convert_key.sql';
+        RAISE EXCEPTION 'another session is running convert_key.sql';
     END IF;
 END
 $$;
@@ -103,7 +103,7 @@ CREATE TABLE IF NOT EXISTS convert_key.ids (
 SELECT format('CREATE OR REPLACE FUNCTION convert_key.next_id() RETURNS bigint LANGUAGE sql
     RETURN %s.snowflake_id()', :'snowflake') \gexec
 
--- The ID of a uuid.  A row can refer to one that comes later, also in another transaction.
+-- The ID of a uuid.  A row can refer to one that comes later, even in another transaction.
 CREATE OR REPLACE FUNCTION convert_key.id_of(uuid) RETURNS bigint LANGUAGE plpgsql STRICT AS $$
 DECLARE
     result bigint;
@@ -147,8 +147,8 @@ WHERE i.indisvalid AND c.relname NOT LIKE 'convert\_key\_%' AND EXISTS (
         OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass
             AND d.objid = c.oid AND d.refobjid = k.relation AND d.refobjsubid = k.attnum)));
 
--- The foreign keys of the new columns are deferred until the swap, so that those of the old columns
--- act first, and the trigger sets the new columns.
+-- The foreign keys of the new columns are deferred until the swap, so that the foreign keys of the
+-- old columns act first, and the trigger sets the new columns.
 CREATE OR REPLACE VIEW convert_key.constraints AS
 SELECT n.oid, n.conrelid::regclass AS relation, f.relation AS referred, n.conname AS name,
     'convert_key_' || n.oid AS new_name, n.convalidated, NULL AS creation,
@@ -196,7 +196,7 @@ BEGIN
 END
 $$;
 
--- The views that use the columns, also by rules and through other views.
+-- The views that use the columns, including by rules and through other views.
 CREATE OR REPLACE VIEW convert_key.views AS
 WITH RECURSIVE uses AS (
     SELECT ev_class AS view, ev_type, refobjid AS relation, refobjsubid AS attnum
@@ -212,7 +212,7 @@ SELECT c.*, c.oid::regclass AS view, depth, format('%s %s',
     CASE relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, c.oid::regclass) AS title
 FROM (SELECT oid, max(depth) AS depth FROM found GROUP BY oid) AS f JOIN pg_class c USING (oid);
 
-CREATE OR REPLACE VIEW convert_key.view_statements AS    -- those of negative steps drop them
+CREATE OR REPLACE VIEW convert_key.view_statements AS    -- statements of negative steps drop them
 WITH views AS MATERIALIZED (SELECT * FROM convert_key.views)
 SELECT -1000 AS step, format('DROP RULE %I ON %s', rulename, view) AS statement
 FROM views v JOIN pg_rewrite ON ev_class = v.oid AND ev_type <> '1'
@@ -311,7 +311,7 @@ BEGIN
 END
 $$;
 
--- What is refused: it would not follow the columns, or change them after the trigger.
+-- Obstacles: objects that would not follow the columns, or would change them after the trigger.
 CREATE OR REPLACE VIEW convert_key.moved AS
 SELECT 'the conversion was begun in another database or server, and only convert_key.undo() can be'
     ' called here' AS obstacle
@@ -578,7 +578,7 @@ BEGIN
 END
 $$;
 
--- What is not converted, and could have to be.  key_report.sql guesses by the same names.
+-- Columns that are not converted, but might have to be.  key_report.sql guesses by the same names.
 CREATE OR REPLACE FUNCTION convert_key.suspects() RETURNS text LANGUAGE sql RETURN (
     WITH key AS (
         SELECT relnamespace AS schema, atttypid AS type, lower(replace(key, '_', '')) AS short,
@@ -611,7 +611,7 @@ CREATE OR REPLACE FUNCTION convert_key.suspects() RETURNS text LANGUAGE sql RETU
         HAVING count(*) > 0)
     SELECT string_agg(line, E'\n' ORDER BY place, line) FROM suspects);
 
--- Begin a conversion, or continue it, and return what keeps the key from being converted.
+-- Begin a conversion, or continue it, and return the obstacles.
 CREATE OR REPLACE FUNCTION convert_key.start(target regclass, target_key name, time_column name,
     machine_id integer, began timestamptz, is_published boolean, is_materialized boolean,
     keeps_default boolean) RETURNS text LANGUAGE plpgsql AS $$
@@ -713,9 +713,9 @@ FROM convert_key.columns k JOIN pg_attribute a ON a.attrelid = k.relation AND a.
 
 -- The statements that add columns, with triggers that set them whenever a row is written, and
 -- constraints that each row satisfies that is written since.  A program that disables all triggers
--- and enables them again leaves none that is ENABLE ALWAYS; then they are made again.  An action of
--- a foreign key of the new columns can come before that of the old ones.  The first trigger lets it
--- do nothing then, so that the triggers of the user are called once.
+-- and enables them again leaves none that is ENABLE ALWAYS; then they are made again.  An action
+-- of a foreign key of the new columns can come before the action of the old one.  The first
+-- trigger lets it do nothing then, so that the triggers of the user are called once.
 CREATE OR REPLACE FUNCTION convert_key.skip() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN RETURN NULL; END';
 CREATE OR REPLACE VIEW convert_key.additions AS
@@ -825,16 +825,17 @@ BEGIN
             INTO is_missing;
             EXIT WHEN NOT is_missing;
             IF pass = 3 THEN
-                RAISE EXCEPTION 'trigger zzz_convert_key of table % does not set the new columns',
+                RAISE EXCEPTION 'trigger "zzz_convert_key" of table % does not set the new columns',
                     item.relation;
             END IF;
-            item.next_block := 0;    -- as after VACUUM FULL
+            item.next_block := 0;    -- VACUUM FULL can have moved rows to earlier blocks
         END LOOP;
     END LOOP;
 END
 $$;
 
--- What remains to be done after the columns are filled.  The swap requires that this is nothing.
+-- The statements that remain after the columns are filled.  The swap requires that this is
+-- nothing.
 
 CREATE OR REPLACE VIEW convert_key.wanted AS
 SELECT relation, relation AS referred, true AS convalidated, NULL AS creation, name, definition
@@ -1041,7 +1042,7 @@ BEGIN
     relations := (SELECT array_agg(t.relation ORDER BY t.relation <> j.relation)
         FROM convert_key.job j, convert_key.tables t WHERE NOT j.is_swapped);
     IF relations IS NULL THEN
-        RAISE EXCEPTION 'there is no conversion, or its columns were swapped';
+        RAISE EXCEPTION 'no conversion exists, or its columns were swapped';
     END IF;
     CALL convert_key.change(relations, NULL);
     CALL convert_key.refresh();
@@ -1054,8 +1055,9 @@ DECLARE
 BEGIN
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true), set_config('jit', 'off', true);
     IF NOT EXISTS (SELECT FROM convert_key.job WHERE is_swapped = after_swap) THEN
-        RAISE EXCEPTION 'there is no conversion, or its columns were %',
-            CASE WHEN after_swap THEN 'not swapped' ELSE 'swapped' END;
+        RAISE EXCEPTION USING MESSAGE = CASE WHEN after_swap
+            THEN 'no conversion exists, or its columns were not swapped'
+            ELSE 'no conversion exists, or its columns were swapped' END;
     END IF;
     FOR item IN
         SELECT ARRAY[j.relation, k.relation] AS relations, format(
@@ -1098,10 +1100,12 @@ SELECT :'obstacles' <> '' AS is_refused \gset
     DO $$
     BEGIN
         PERFORM pg_advisory_unlock(hashtext('convert_key'));
-        RAISE EXCEPTION 'the key cannot be converted'
+        RAISE EXCEPTION 'cannot convert the key'
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = current_setting('convert_key.obstacles'), HINT = 'Nothing was changed.  '
-                'Objects that depend on a column can be dropped, and created again after the swap.';
+                DETAIL = E'Nothing was changed.  The obstacles are:\n'
+                    || current_setting('convert_key.obstacles'),
+                HINT = 'Remove the obstacles, and run convert_key.sql again.  Objects that depend'
+                    ' on a column can be created again after the swap.';
     END
     $$;
 \endif
@@ -1111,13 +1115,14 @@ DECLARE
     suspects text := convert_key.suspects();
 BEGIN
     IF suspects IS NOT NULL THEN
-        RAISE INFO E'not converted (foreign keys, even NOT VALID, include columns):\n%', suspects;
+        RAISE INFO E'not converted (to include a column, add a foreign key, even NOT VALID):\n%',
+            suspects;
     END IF;
 END
 $$;
 
 -- The IDs of the rows of a uuid key, in the order of their times, as in docs/migration.md.  They
--- are earlier than the first call of this script, and the IDs of the generator are later, so that
+-- are earlier than the first run of this script, and the IDs of the generator are later, so that
 -- they differ.
 SELECT format($s$
     WITH layout AS (

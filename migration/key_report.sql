@@ -10,19 +10,19 @@
 -- Only temporary objects are created.  The table key_report has a row for each column that has a
 -- sequence or an identity, for each column of a unique index that has a computed default, and for
 -- each primary key of one column that is no foreign key.  Partitions and children are reported with
--- their parent.  referred_to_by has the columns with a foreign key and, with "?", columns of the
+-- their parent.  referred_to_by lists the columns with a foreign key and, with "?", columns of the
 -- same schema without one that are named after the table and the key, such as order_id, or whose
 -- values stand in the key, and in at most three others.  This includes elements of arrays, fields
--- of composite types, and numbers of other types.  rows are those of the last ANALYZE.
+-- of composite types, and numbers of other types.  rows is the number at the last ANALYZE.
 -- greatest_key is empty if no index begins with the key.
 --
 -- For the values, about 10 blocks of a table are read for each column without a foreign key, which
 -- takes milliseconds, and up to 20 values are looked up in each key with an index.
 --
--- The table key_sequences has the sequences that no default uses.
+-- The table key_sequences lists the sequences that no default uses.
 --
--- The table key_statements has the statements.  Those with a needs_decision can be run after the
--- decision, as in
+-- The table key_statements contains the statements.  Those with a needs_decision can be run after
+-- the decision, as in
 --   SELECT statement FROM key_statements WHERE needs_decision LIKE 'GENERATED ALWAYS%'
 --   ORDER BY step \gexec
 -- Programs that use a sequence by its name are not detected: see docs/migration.md.
@@ -49,8 +49,8 @@ DROP TABLE IF EXISTS pg_temp.key_family, pg_temp.key_candidates, pg_temp.key_for
 	pg_temp.key_statements;
 RESET client_min_messages;
 
--- The greatest key that meets a condition.  Null if the table cannot be read, as by another role or
--- from a foreign server.
+-- The greatest key that meets a condition.  Null if the table cannot be read, for example by
+-- another role or from a foreign server.
 CREATE OR REPLACE FUNCTION pg_temp.greatest_key(relation text, attribute name, condition text)
 RETURNS text
 LANGUAGE plpgsql SET row_security = off
@@ -119,8 +119,8 @@ END
 $$;
 
 -- Changes the type of columns in an empty copy of a table, which is dropped again.  Returns the
--- error, as of an index or a CHECK with a function that takes no bigint; null if there is none, or
--- if the table cannot be copied.
+-- error, such as that of an index or a CHECK with a function that takes no bigint; null if there
+-- is none, or if the table cannot be copied.
 CREATE OR REPLACE FUNCTION pg_temp.tried(relation text, changes text) RETURNS text
 LANGUAGE plpgsql
 AS $$
@@ -407,9 +407,9 @@ END
 $$;
 CREATE INDEX ON key_guesses (relation, number);
 
--- for each key, the columns of 32 bits that have to become bigint: the key, and those that refer
--- to it; and the objects that use such a column or the row type of its table, and so prevent the
--- change
+-- for each key, the columns of 32 bits that have to become bigint: the key, and the columns that
+-- refer to it; and the objects that use such a column or the row type of its table, and so prevent
+-- the change
 CREATE TEMP TABLE key_narrow AS
 SELECT r.relation, r.number, c.relation AS other, c.table_name, c.column_name, c.name,
 	CASE WHEN c.is_of_domain THEN format('%s (domain %s)', c.column_name, c.type) END AS domain, (

@@ -1,5 +1,5 @@
 -- Snowflake IDs in SQL alone: for servers on which the extension cannot be installed, and for
--- databases that only read its IDs.  Names and IDs are those of the extension.
+-- databases that only read its IDs.  Names and IDs are the same as in the extension.
 --
 -- This file is one statement, for any client: it creates the function snowflake_setup().  Any role
 -- that can create objects in the schema can run it, on PostgreSQL 15 and later.  Then
@@ -16,7 +16,7 @@
 -- schema       an existing schema for the functions.  The first one of search_path unless set
 --
 -- Run snowflake_setup() again to change the machine ID, and after this file to replace the
--- functions by those of a newer version.
+-- functions with a newer version.
 --
 -- How IDs are issued
 --
@@ -46,31 +46,31 @@
 -- Before its first ID, a transaction takes a shared advisory lock, whose key is a lower bound of
 -- its positions.  A reader first reads the next position, and then looks at the locks.  If it finds
 -- the lock of a transaction, the horizon is not above its key.  If it does not, either the
--- transaction takes its first position after that, and so at or above the one that was read, or
--- the lock was released, which PostgreSQL does after the transaction has left the list of running
--- ones.  A snapshot that is taken afterwards sees its rows.  A prepared transaction keeps its lock.
--- A savepoint that is rolled back undoes the lock, and the local setting that says that the lock
--- is held.
+-- transaction takes its first position after that, and so at or above the position that was read,
+-- or the lock was released, which PostgreSQL does after the transaction has left the list of
+-- running ones.  A snapshot that is taken afterwards sees its rows.  A prepared transaction keeps
+-- its lock.  A savepoint that is rolled back undoes the lock, and the local setting that says that
+-- the lock is held.
 --
--- Such a horizon is right for the snapshots that are taken later, but a query has taken its own
--- before.  So a horizon is kept with a snapshot that was taken after it was computed.  It is right
--- for each snapshot that sees the ends of all transactions that the kept one sees.
+-- Such a horizon is correct for the snapshots that are taken later, but a query has taken its own
+-- before.  So a horizon is kept with a snapshot that was taken after it was computed.  It is
+-- correct for each snapshot that sees the ends of all transactions that the kept one sees.
 -- snowflake_horizon() keeps a new horizon when it is called with another snapshot than before, and
--- returns the greatest one that is right for this snapshot: the new one, if no transaction has
--- ended meanwhile, and otherwise that of an earlier call.  Later calls return the new one.
+-- returns the greatest one that is correct for this snapshot: the new one, if no transaction has
+-- ended meanwhile, and otherwise the horizon of an earlier call.  Later calls return the new one.
 --
 -- A snapshot lists running transactions, but not its own one, whose lock a horizon is not above,
 -- and none if it was taken on a standby.
 --
 -- The key has two parts: a constant, 1936617061, and the position in units of 16 ms or somewhat
--- more, modulo 2^32.  It is that of the next position, or of the clock if that is later, since the
--- base is moved to the clock afterwards.  A key is compared with the next position as a difference
--- of up to 2^31 units, so a transaction must end within a year.  A horizon that is a key is below
--- all IDs of its tick, also those of another machine ID.  When the machine ID changes, the base
--- leaves its tick.
+-- more, modulo 2^32.  The position is the next one, or that of the clock if the clock is later,
+-- since the base is moved to the clock afterwards.  A key is compared with the next position as a
+-- difference of up to 2^31 units, so a transaction must end within a year.  A horizon that is a
+-- key is below all IDs of its tick, including IDs of another machine ID.  When the machine ID
+-- changes, the base leaves its tick.
 --
 -- After a crash or a failover, each sequence is at or above the values that committed transactions
--- have taken, since their records in WAL are before that of the commit.
+-- have taken, since their records in WAL are before the record of the commit.
 --
 -- How this file is written
 --
@@ -114,7 +114,7 @@ BEGIN
 			HINT = 'Set the argument "schema".';
 	ELSIF EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') THEN
 		RAISE duplicate_object USING
-			MESSAGE = 'the extension snowflake is installed in this database',
+			MESSAGE = 'extension "snowflake" is installed in this database',
 			HINT = 'Use the functions of the extension.';
 	END IF;
 	namespace := quote_ident(schema)::regnamespace;
@@ -147,16 +147,16 @@ BEGIN
 			OR to_regproc($2) IS NOT NULL)', objects)
 	INTO existing USING 'snowflake_setup', format('%I.snowflake_server_layout', schema);
 
-	-- The objects.  Functions with a layout as an argument are those that have no such argument as
-	-- well, with the parts of the layout of the database as constants.  Those that the planner can
-	-- inline are not strict.
+	-- The objects.  Functions with a layout as an argument are also created without it, with the
+	-- parts of the layout of the database as constants.  Functions that the planner can inline are
+	-- not strict.
 	FOR item IN SELECT object.*, split_part(signature, '(', 1) AS name, has_argument
 		FROM (VALUES
 ('TYPE', 'snowflake_layout', $create$AS (epoch bigint, tick bigint, first_instant timestamp,
 	sequence_bits integer, timestamp_shift integer, machine_shift integer, sequence_shift integer,
 	last_id bigint, last_bound bigint, last_tick bigint, last_machine_id bigint,
 	last_sequence bigint)$create$,
-'the parts of a layout of Snowflake IDs; epoch and tick in microseconds'),
+'the parts of a layout of Snowflake IDs, with epoch and tick in microseconds'),
 
 ('FUNCTION', 'snowflake_checked(value numeric, last numeric, name text)', $create$RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE COST 1 AS $body$
@@ -168,10 +168,14 @@ BEGIN
 	RAISE EXCEPTION USING
 		ERRCODE = CASE WHEN name OPERATOR(pg_catalog.=) 'tick' THEN 'datetime_field_overflow'
 			ELSE 'invalid_parameter_value' END,
-		MESSAGE = pg_catalog.format('%s %s is out of range for the Snowflake layout', name, value),
-		DETAIL = pg_catalog.format('The range is from 0 to %s.', last);
+		MESSAGE = CASE name
+			WHEN 'ID' THEN pg_catalog.format('%s is not a Snowflake ID', value)
+			WHEN 'tick' THEN 'timestamp is out of range for the Snowflake layout'
+			ELSE pg_catalog.format('argument "%s" is out of range for the Snowflake layout', name)
+			END,
+		DETAIL = pg_catalog.format('The value is %s.  The range is from 0 to %s.', value, last);
 END $body$ $create$,
-'for the other functions: returns a value from 0 to the last one; raises datetime_field_overflow for other ticks, and invalid_parameter_value for other values'),
+'for the other functions: returns a value if it is from 0 to the last one, and raises an error otherwise'),
 
 -- The words of a definition are read, and then the rules over several words are checked.  The last
 -- tick begins before the end of timestamptz.
@@ -240,7 +244,7 @@ BEGIN
 		HINT = 'A layout is a preset, such as twitter, or a definition, such as'
 			' "epoch=2024-01-01 tick=1ms timestamp=41 machine=10 sequence=12".';
 END $body$ $create$,
-'for snowflake_parts(): returns the parts of a definition; raises invalid_parameter_value for other texts'),
+'for snowflake_parts(): returns the parts of a definition of a layout'),
 
 ('FUNCTION', 'snowflake_server_layout()', $create$RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -250,7 +254,7 @@ RETURN server.layout$create$,
 ('FUNCTION', 'snowflake_parts(layout text)', $create$RETURNS schema.snowflake_layout
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE layout server.presets ELSE schema.snowflake_parse(layout) END$create$,
-'for the other functions: returns the parts of a preset or a definition; raises invalid_parameter_value for other texts'),
+'for the other functions: returns the parts of a preset or a definition of a layout'),
 
 ('FUNCTION', 'snowflake_timestamp(id bigint, layout text)', $create$RETURNS timestamptz
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -260,7 +264,7 @@ RETURN CASE WHEN id BETWEEN 0 AND layout.last_id THEN (layout.first_instant
 		AT TIME ZONE 'UTC'
 	ELSE to_timestamp(schema.snowflake_checked(id::numeric, layout.last_id::numeric, 'ID'::text))
 	END$create$,
-'returns the time of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
+'returns the time of a Snowflake ID, which is the start of its tick'),
 
 ('FUNCTION', 'snowflake_machine_id(id bigint, layout text)', $create$RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -268,7 +272,7 @@ RETURN CASE WHEN id BETWEEN 0 AND layout.last_id
 		THEN ((id >> layout.machine_shift) & layout.last_machine_id)::integer
 	ELSE schema.snowflake_checked(id::numeric, layout.last_id::numeric, 'ID'::text)::integer
 	END$create$,
-'returns the machine ID of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
+'returns the machine ID of a Snowflake ID'),
 
 ('FUNCTION', 'snowflake_sequence(id bigint, layout text)', $create$RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -276,7 +280,7 @@ RETURN CASE WHEN id BETWEEN 0 AND layout.last_id
 		THEN ((id >> layout.sequence_shift) & layout.last_sequence)::integer
 	ELSE schema.snowflake_checked(id::numeric, layout.last_id::numeric, 'ID'::text)::integer
 	END$create$,
-'returns the sequence number of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
+'returns the sequence number of a Snowflake ID within its tick'),
 
 ('FUNCTION', 'snowflake_decode(id bigint, layout text,
 	OUT created_at timestamptz, OUT machine_id integer, OUT sequence integer)', $create$
@@ -285,7 +289,7 @@ BEGIN ATOMIC
 	SELECT schema.snowflake_timestamp(id, layout), schema.snowflake_machine_id(id, layout),
 		schema.snowflake_sequence(id, layout);
 END$create$,
-'returns the parts of a Snowflake ID; raises invalid_parameter_value for a number that is no ID of the layout'),
+'returns the time, machine ID and sequence number of a Snowflake ID'),
 
 ('FUNCTION', 'snowflake_encode(created_at timestamptz, machine_id integer,
 	sequence integer, layout text)', $create$RETURNS bigint
@@ -295,10 +299,10 @@ RETURN CASE WHEN num_nulls(created_at, machine_id, sequence) = 0 THEN
 		- layout.epoch) / layout.tick), layout.last_tick::numeric, 'tick'::text)
 		<< layout.timestamp_shift)
 	| (schema.snowflake_checked(machine_id::numeric, layout.last_machine_id::numeric,
-		'machine ID'::text) << layout.machine_shift)
+		'machine_id'::text) << layout.machine_shift)
 	| (schema.snowflake_checked(sequence::numeric, layout.last_sequence::numeric,
 		'sequence'::text) << layout.sequence_shift) END$create$,
-'returns the Snowflake ID that has these parts; raises datetime_field_overflow or invalid_parameter_value if one is out of range for the layout'),
+'returns the Snowflake ID with the given time, rounded down to a tick, machine ID and sequence number'),
 
 ('FUNCTION', 'snowflake_boundary(instant timestamptz, layout text)', $create$RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -306,13 +310,13 @@ RETURN CASE WHEN instant IS NOT NULL THEN
 	least(greatest(ceil((extract(epoch FROM instant AT TIME ZONE 'UTC') * 1000000 - layout.epoch)
 		/ layout.tick), 0) * (1::bigint << layout.timestamp_shift), layout.last_bound)::bigint
 	END$create$,
-'returns the boundary between Snowflake IDs at an instant: IDs with earlier times are below it, and all other IDs are not; takes any time, also infinity'),
+'returns the lower bound of the Snowflake IDs with the given time or a later one'),
 
 ('FUNCTION', 'snowflake_between(id bigint, start_at timestamptz,
 	end_at timestamptz)', $create$RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN id >= schema.snowflake_boundary(start_at) AND id < schema.snowflake_boundary(end_at)$create$,
-'returns whether the time of a Snowflake ID is at or after start_at and before end_at; the planner turns it into two comparisons of id, for which an index can be used'),
+'returns whether the time of a Snowflake ID is at or after start_at and before end_at'),
 
 ('FUNCTION', 'snowflake_to_base32(id bigint)', $create$RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -320,7 +324,7 @@ RETURN (SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
 		((number >> (5 * digit)) & 31)::integer + 1, 1), '' ORDER BY digit DESC)
 	FROM schema.snowflake_checked(id::numeric, 9223372036854775807::numeric, 'ID'::text) number,
 		generate_series(0, 12) digit)$create$,
-'returns a Snowflake ID as 13 characters of Crockford''s base 32 in lower case, which sort in the order of the IDs; raises invalid_parameter_value for a negative number'),
+'returns a Snowflake ID as 13 characters of Crockford''s base 32, which sort in the order of the IDs'),
 
 ('FUNCTION', 'snowflake_from_base32(id text)', $create$RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $body$
@@ -332,22 +336,22 @@ BEGIN
 			ERRCODE = CASE WHEN digits ~ '^[0-9a-hjkmnp-tv-z]{13}$'
 				THEN 'numeric_value_out_of_range' ELSE 'invalid_text_representation' END,
 			MESSAGE = format('"%s" is not a Snowflake ID in base 32', id),
-			DETAIL = 'It has 13 digits, and is at most 7zzzzzzzzzzzz.';
+			DETAIL = 'Such an ID has 13 digits, and is at most 7zzzzzzzzzzzz.';
 	END IF;
 	RETURN bit_or((strpos('0123456789abcdefghjkmnpqrstvwxyz', substr(digits, n, 1)) - 1)::bigint
 		<< (5 * (13 - n))) FROM generate_series(1, 13) n;
 END $body$ $create$,
-'returns the Snowflake ID that 13 characters of Crockford''s base 32 stand for; takes upper and lower case, o for 0, and i and l for 1; raises invalid_text_representation for other texts, and numeric_value_out_of_range if the number is above 9223372036854775807'),
+'returns the Snowflake ID that 13 characters of Crockford''s base 32 represent'),
 
 -- Issuing
 ('TABLE', 'snowflake_server', '()',
-'has no rows; locked to move snowflake_base'),
+'a table without rows, which is locked to move snowflake_base'),
 
 ('SEQUENCE', 'snowflake_base', 'MINVALUE 0 START 0',
-'a position, which moves forward with the clock; never set it'),
+'a position, which moves forward with the clock, and must not be set'),
 
 ('SEQUENCE', 'snowflake_count', '',
-'a count of calls; position of a Snowflake ID less snowflake_base; never set it'),
+'a count of calls, which is the position of a Snowflake ID less snowflake_base, and must not be set'),
 
 ('FUNCTION', 'snowflake_move(tick bigint)', $create$RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $body$
@@ -418,9 +422,9 @@ BEGIN
 	RETURN ((pos >> layout.sequence_bits) << layout.timestamp_shift) | server.machine_bits
 		| ((pos & layout.last_sequence) << layout.sequence_shift);
 END $body$ $create$,
-'generates a Snowflake ID; waits if its time is more than 10 ms later than the clock; raises object_not_in_prerequisite_state if it is more than 5 s later, and sequence_generator_limit_exceeded after the last tick of the layout'),
+'generates a Snowflake ID'),
 
--- The setting has the last snapshot, and horizons with snapshots, between slashes.
+-- The setting contains the last snapshot, and horizons with snapshots, between slashes.
 ('FUNCTION', 'snowflake_sees(snapshot pg_snapshot, other pg_snapshot)', $create$RETURNS boolean
 LANGUAGE sql STABLE STRICT
 RETURN pg_snapshot_xmax(other) <= pg_snapshot_xmin(snapshot)
@@ -479,18 +483,18 @@ BEGIN
 	END IF;
 	RETURN coalesce(horizon, 0);
 END $body$ $create$,
-'returns the ID below which no row can appear any more in this database, after those that the calling statement sees, or 0 if none is known; holds for rows whose ID snowflake_nextval() has returned in the transaction that writes them, and not in a savepoint that was rolled back; raises object_not_in_prerequisite_state on a standby, and in REPEATABLE READ and SERIALIZABLE transactions if the session has not called it before'),
+'returns the ID below which the calling statement sees all rows that this database will ever have, or 0'),
 
 ('FUNCTION', 'snowflake_id()', $create$RETURNS bigint
 LANGUAGE sql RETURN schema.snowflake_nextval()$create$,
-'the same as snowflake_nextval(), for tools that take a default with "nextval" in its name for a sequence'),
+'generates a Snowflake ID, like snowflake_nextval()'),
 
 ('FUNCTION', 'snowflake_nextvals(count integer)', $create$RETURNS SETOF bigint
 LANGUAGE sql
 BEGIN ATOMIC
 	SELECT schema.snowflake_nextval() FROM generate_series(1, count);
 END$create$,
-'generates count increasing Snowflake IDs; raises the errors of snowflake_nextval()'),
+'generates the given number of Snowflake IDs, in increasing order'),
 
 ('FUNCTION', 'snowflake_server_machine_id()', $create$RETURNS integer
 LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
@@ -501,7 +505,7 @@ LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
 	LOOP
 		EXIT WHEN item.name = 'snowflake_server' AND machine_id IS NULL;
 
-		-- functions of others could call, or be called by, those of this role
+		-- functions of other roles could call, or be called by, functions of this role
 		EXECUTE format('SELECT owner::regrole FROM %s AND name = $1 AND owner <> $2', objects)
 		INTO command USING item.name, quote_ident(current_user)::regrole;
 		IF command IS NOT NULL THEN
@@ -529,11 +533,11 @@ LANGUAGE sql IMMUTABLE RETURN server.machine_id$create$,
 			INTO parts USING layout, recorded;
 			IF issues AND parts.is_other THEN
 				RAISE object_not_in_prerequisite_state USING
-					MESSAGE = 'the layout of the IDs of this database cannot be changed',
+					MESSAGE = 'cannot change the layout of the IDs of this database',
 					DETAIL = format('The layout is "%s".', recorded);
 			END IF;
 			EXECUTE format('SELECT %I.snowflake_checked($1, $2, $3)', schema)
-			USING machine_id::numeric, parts.last_machine_id::numeric, 'machine ID'::text;
+			USING machine_id::numeric, parts.last_machine_id::numeric, 'machine_id'::text;
 			EXECUTE format($query$SELECT string_agg(format('WHEN %%L THEN CAST(%%L AS %%s)', name,
 					%1$I.snowflake_parse(definition), $3), ' ')
 				FROM (SELECT * FROM jsonb_each_text($1) UNION SELECT $2, $2)

@@ -1,4 +1,4 @@
--- Replaces the functions of portable/snowflake.sql in a database by the extension, whether they
+-- Replaces the functions of portable/snowflake.sql in a database with the extension, whether they
 -- issue IDs or only read them.  New IDs are above all that the database has issued.
 --
 -- This file is one statement, for any client.  A superuser runs it, on a server that preloads the

@@ -129,7 +129,7 @@ SELECT snowflake_adopt('persons', 'id');
 ALTER TABLE visits_of ALTER COLUMN person TYPE bigint;
 SELECT snowflake_adopt('persons', 'id');
 
--- negative values, also in a child, and next to the limit
+-- negative values, including in a child, and next to the limit
 CREATE TABLE below (id bigserial PRIMARY KEY, "Other Id" bigint);
 CREATE TABLE further_below () INHERITS (below);
 INSERT INTO below VALUES (-7, -1), (0, NULL);
@@ -243,7 +243,7 @@ SELECT snowflake_adopt('hidden', 'id');
 \echo :SQLSTATE
 RESET ROLE;
 
--- a table that Citus distributes, as its catalog says, and one that it does not distribute any more
+-- a table that Citus distributes, as its catalog says, and one that it no longer distributes
 SET allow_system_table_mods = on;
 CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass);
 CREATE TABLE spread (tenant bigint, id bigserial, small serial);

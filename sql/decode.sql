@@ -25,7 +25,7 @@ SELECT * FROM snowflake_decode(0, 'twitter');
 SELECT * FROM snowflake_decode(9223372036854775807, 'twitter');
 SELECT * FROM snowflake_decode(9007199254740991, 'javascript');
 
--- without a layout: that of snowflake.layout
+-- without a layout: the layout of snowflake.layout
 SELECT count(*) FILTER (WHERE snowflake_decode(id) = snowflake_decode(id, current_setting('snowflake.layout'))
                           AND snowflake_timestamp(id) = (snowflake_decode(id)).created_at
                           AND snowflake_machine_id(id) = (snowflake_decode(id)).machine_id

@@ -33,7 +33,7 @@ BEGIN;
 INSERT INTO feed DEFAULT VALUES;
 SELECT count(*) FROM new_rows;
 ROLLBACK;
--- the former call
+-- the previous call
 \set VERBOSITY sqlstate
 CALL snowflake_horizon();
 \set VERBOSITY default

@@ -40,7 +40,7 @@ SELECT count(*) FROM snowflake_nextvals(NULL);
 WITH ids AS (SELECT snowflake_nextvals(100000) AS id)
 SELECT count(DISTINCT id), count(DISTINCT snowflake_timestamp(id)) > 1 AS ticks FROM ids;
 
--- as the default of a key, also in a transaction that fails and in a subtransaction
+-- as the default of a key, even in a transaction that fails and in a subtransaction
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), item text);
 INSERT INTO orders (item) VALUES ('a'), ('b'), ('c');
 BEGIN;

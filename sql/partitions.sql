@@ -35,7 +35,7 @@ SELECT count(*) AS periods, count(*) FILTER (WHERE from_id <> last_id OR from_id
 FROM (SELECT *, lag(to_id) OVER w AS last_id, row_number() OVER w AS n
       FROM (VALUES (interval '1 month 3 days 05:06:07.008')) AS steps (step), periods('2023-12-31', '2027-01-01', step) WINDOW w AS (ORDER BY from_at)) p;
 
--- days and months are those of the given zone, whatever that of the session, and hours are in UTC, where none occurs twice
+-- days and months are in the given zone, whatever the zone of the session, and hours are in UTC, where none occurs twice
 SELECT name, from_at, snowflake_timestamp(to_id) - from_at AS length FROM periods('2024-10-25 22:00', '2024-10-28 22:00', '1 day', 'Europe/Berlin');
 SELECT name, from_at FROM periods('2024-10-27 01:00', '2024-10-27 04:00', '1 hour', 'Europe/Berlin');
 SET timezone = 'Europe/Berlin';

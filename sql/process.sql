@@ -15,7 +15,7 @@ INSERT INTO events (body) SELECT 'later' FROM generate_series(1, 2);
 CALL snowflake_process('consumers', 'counter', :'count') \gset later_
 SELECT :later_first_id = :next_id AS continues;
 SELECT n, first_id = 0 AS from_the_first, next_id <= (SELECT next_id FROM consumers WHERE consumer = 'counter') AS before_the_end FROM counted ORDER BY calls;
--- the position is a condition on the key, also in a view
+-- the position is a condition on the key, even in a view
 CREATE VIEW total AS SELECT sum(n) AS n FROM (SELECT sum(n) AS n FROM counted UNION ALL SELECT count(*) FROM events WHERE id >= (SELECT next_id FROM consumers WHERE consumer = 'counter')) AS parts;
 INSERT INTO events (body) VALUES ('since');
 SELECT n = (SELECT count(*) FROM events) AS agrees FROM total;
@@ -71,7 +71,7 @@ CALL snowflake_process('consumers', 'tomorrow', :'count') \gset
 SELECT n = (SELECT count(*) FROM events) AS all_again FROM counted ORDER BY calls DESC LIMIT 1;
 DELETE FROM consumers WHERE consumer = 'tomorrow';
 
--- a position above the horizon, as after a restore where the clock is behind
+-- a position above the horizon, for example after a restore where the clock is behind
 UPDATE consumers SET next_id = 9000000000000000000 WHERE consumer = 'parts';
 \set VERBOSITY terse
 CALL snowflake_process('consumers', 'parts', :'count');

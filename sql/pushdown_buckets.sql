@@ -44,7 +44,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_bin('1 month', snowflake_tim
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_bin('15 minutes', snowflake_timestamp(id), 'infinity') = '2025-11-02';
 EXPLAIN (COSTS OFF) SELECT * FROM orders WHERE date_trunc('day', snowflake_timestamp(id) + interval '1 hour') = '2025-11-02';
 
--- the order of buckets that is that of the IDs, and one that is not
+-- the order of buckets that is the order of the IDs, and one that is not
 EXPLAIN (COSTS OFF) SELECT id FROM orders ORDER BY date_trunc('hour', snowflake_timestamp(id), 'UTC') DESC LIMIT 2;
 EXPLAIN (COSTS OFF) SELECT id FROM orders ORDER BY date_trunc('hour', snowflake_timestamp(id)) DESC LIMIT 2;
 

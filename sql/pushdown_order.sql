@@ -37,7 +37,7 @@ SELECT plan_of(query) AS plan, query FROM (VALUES
 	($$SELECT min(at) FROM (SELECT snowflake_timestamp(id) AS at FROM orders UNION ALL SELECT snowflake_timestamp(id) FROM orders) u$$),
 	($$SELECT * FROM orders ORDER BY snowflake_to_base32(id) COLLATE "C" DESC, status LIMIT 20$$),
 	($$SELECT * FROM orders WHERE snowflake_to_base32(id) COLLATE "C" > '1tz' ORDER BY snowflake_to_base32(id) COLLATE "C" DESC LIMIT 20$$)) AS queries (query);
--- the direction of nulls is that of the index
+-- nulls are sorted in the direction of the index
 SELECT plan_of(query) AS plan, query FROM (VALUES
 	($$SELECT * FROM refunds ORDER BY snowflake_timestamp(id) DESC NULLS LAST LIMIT 20$$),
 	($$SELECT * FROM refunds ORDER BY snowflake_timestamp(id) NULLS FIRST LIMIT 20$$)) AS queries (query);
@@ -166,7 +166,7 @@ SELECT rows_of(query, true) = rows_of(query, false) AS same, query FROM (VALUES
 	('SELECT snowflake_timestamp(id, ''twitter''), id FROM timed ORDER BY 1 DESC, 2 DESC'),
 	('SELECT at, id FROM timed WHERE at = snowflake_timestamp(id, ''twitter'') ORDER BY at DESC, id DESC')) AS queries (query);
 SELECT plan_of('SELECT * FROM timed ORDER BY item COLLATE "POSIX", item COLLATE "C", snowflake_timestamp(id) LIMIT 3');
--- the key is taken back for max() also if rows are made of it
+-- the key is taken back for max() even if rows are made of it
 SELECT rows_of(query, true) = rows_of(query, false) AS same FROM (VALUES
 	('SELECT generate_series(1, 2), max(date_bin(''1 hour'', snowflake_timestamp(id), timestamptz ''2026-01-01'')) FROM parted WHERE date_bin(''1 hour'', snowflake_timestamp(id), timestamptz ''2026-01-01'') <= (SELECT timestamptz ''2026-05-01'')')) AS queries (query);
 -- a comparison of two tables is bounded once, whatever other tables there are

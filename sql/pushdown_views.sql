@@ -97,7 +97,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM everything WHERE created_at >= '2026-02-01' AN
 SET enable_bitmapscan = on;
 EXPLAIN (COSTS OFF) SELECT * FROM everything WHERE created_at < '2026-01-02' OR created_at = '2026-02-01';
 SET enable_bitmapscan = off;
--- a condition on its ID is replaced before, also in a join
+-- a condition on its ID is replaced before, even in a join
 EXPLAIN (COSTS OFF) SELECT * FROM everything WHERE snowflake_timestamp(id) < '2026-02-01';
 EXPLAIN (COSTS OFF) SELECT * FROM (VALUES (timestamptz '2026-02-01')) v (day), everything WHERE snowflake_timestamp(id) >= day AND snowflake_timestamp(id) < day + interval '1 day';
 SELECT count(*) FROM everything WHERE created_at < '2026-02-01';

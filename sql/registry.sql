@@ -67,7 +67,7 @@ SELECT snowflake_registry.declare_first();
 \echo :SQLSTATE
 SELECT grace_until > now() AS in_grace_period FROM snowflake_registry.status;
 
--- nor that of a new registry that was moved, as by restoring a dump
+-- nor the grace period of a new registry that was moved, for example by restoring a dump
 TRUNCATE snowflake_registry.config, snowflake_registry.machine;
 SELECT id, refusal FROM claim('a');
 UPDATE snowflake_registry.config SET incarnation = 'elsewhere';
@@ -572,7 +572,7 @@ SELECT id FROM keep('g', snowflake_registry.claim(token('9'), 'tiny', 2, NULL, '
 SELECT snowflake_registry.claim(token('9'), 'tiny', 2, NULL, '1 s', clock_timestamp(), repeat('x', 257), 0);
 SELECT snowflake_registry.renew(token('9'), 0, '2026-01-01', '2027-01-01', '1 s', clock_timestamp(), repeat('x', 257), 1);
 SELECT snowflake_registry.claim(token('9'), repeat('x', 257), 2, NULL, '1 s', clock_timestamp(), '', 0);
--- the layout can differ from that of the first claim
+-- the layout can differ from the layout of the first claim
 SELECT snowflake_registry.accept_layout('tiny', 2);
 SELECT layout, machine_bits FROM snowflake_registry.status;
 SELECT * FROM claim('f', layout => 'mine', machine_bits => 31);
@@ -655,7 +655,7 @@ SELECT is_new, last_lease_number, grace_until FROM snowflake_registry.config;
 SELECT id, refusal FROM claim('a');
 SELECT snowflake_registry.declare_first();
 
--- a role that is not admitted any more can call nothing, and be dropped
+-- a role that is no longer admitted can call nothing, and can be dropped
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA snowflake_registry FROM regress_snowflake_other;
 REVOKE ALL ON SCHEMA snowflake_registry FROM regress_snowflake_other;
 SET ROLE regress_snowflake_other;

@@ -47,8 +47,8 @@ $server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; 
 	$server->safe_psql('shop', 'CREATE SCHEMA "the shop"; GRANT USAGE, CREATE ON SCHEMA "the shop" TO app');
 	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'an ordinary role runs it');
 	ok(portable('shop', machine_id => 7, schema => 'the shop'), 'and again');
-	refuses(\&portable, 'shop', qr/layout of the IDs of this database cannot be changed/, machine_id => 7, schema => 'the shop', layout => 'discord');
-	refuses(\&portable, 'shop', qr/machine ID 1024 is out of range/, machine_id => 1024, schema => 'the shop');
+	refuses(\&portable, 'shop', qr/cannot change the layout of the IDs of this database/, machine_id => 7, schema => 'the shop', layout => 'discord');
+	refuses(\&portable, 'shop', qr/argument "machine_id" is out of range/, machine_id => 1024, schema => 'the shop');
 	refuses(\&portable, 'shop', qr/invalid input syntax for type bigint: "seven"/, machine_id => 'seven');
 	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'nonsense');
 	refuses(\&portable, 'shop', qr/invalid Snowflake layout/, layout => 'epoch=2024-01-01 tick=0ms timestamp=41 sequence=12');
@@ -79,9 +79,9 @@ $server->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN; 
 }
 
 # A database has one of the two.
-my $has_functions = qr/this database has the functions of portable\/snowflake\.sql.*HINT:  Run portable\/to_extension\.sql/s;
+my $has_functions = qr/this database has the functions of portable\/snowflake\.sql.*HINT:  .* run portable\/to_extension\.sql/s;
 fails_with($server, "\\connect shop\nCREATE EXTENSION snowflake", '42710', $has_functions);
-refuses(\&portable, 'postgres', qr/the extension snowflake is installed/, machine_id => 8);
+refuses(\&portable, 'postgres', qr/extension "snowflake" is installed/, machine_id => 8);
 
 # Load, crashes, and a clock that is set.  The primary key finds a repeated ID.
 $server->safe_psql('postgres', 'CREATE DATABASE load');
@@ -184,7 +184,7 @@ $holder->quit;
 $call->finish;
 cmp_ok($issued, '>=', $boundary, 'an ID of the base to which it was moved meanwhile');
 
-# Calls are cancelled at any moment.  They hold no lock then, and others go on.
+# Calls are cancelled at any moment.  They hold no lock then, and others continue.
 my @calls = map { (sprintf('SET statement_timeout = %d;', 1 + $_ % 40), 'SELECT max(snowflake_nextval()) FROM (SELECT pg_sleep(0.011) FROM generate_series(1, 3) n) q;',
 		sprintf('SET statement_timeout = %d;', 1 + $_ % 7), 'SELECT max(snowflake_nextval()) FROM generate_series(1, 1000000);') } 1 .. scaled(200, 60);
 $_->finish for run_lines(4, @calls);

@@ -1,7 +1,7 @@
 # Retention under wrong clocks, three years and a day behind and ahead, set while the server runs and before it starts:
 # with rows of its own IDs, and on a server without any, with the rows of another one.  No row that is younger
-# than the retention is removed, except by a clock that is ahead at a start by less than two partitions; and the
-# minute after, with a correct clock, the statements work again.
+# than the retention is removed, except by a clock that is ahead by less than two partitions when the server starts;
+# and the minute after, with a correct clock, the statements work again.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;
@@ -14,7 +14,7 @@ my $noon = timegm(0, 0, 12, 15, 2, 2027);    # the true time of all cases
 my $clock = TestClock->new;
 
 # The tables with the length of their partitions, of the time before the present that has rows, of the retention, and of the
-# time to come for which partitions exist; "few" has one partition.
+# future time for which partitions exist; "few" has one partition.
 my %tables = (
 	years => [ '1 year', '4 years', '2 years', '1 year' ],
 	few => [ '1 year', '2 months', '2 years', '1 day' ],
@@ -160,7 +160,7 @@ for my $server (@servers)
 	refuses($server, $unknown, "$name: a table without rows of four months", 'quiet');
 	is($server->safe_psql('postgres', 'BEGIN; ' . retention('quiet', qq{, max_gap => '4 months'}) . '; ROLLBACK'),
 		"public.quiet_2026_01\npublic.quiet_2026_02", "$name: its owner says that it was not used");
-	fails_with($server, retention('quiet'), '55000', qr/DETAIL:  The table has no rows from 2026-12-01 00:00:00\+00 to 2027-03-01 00:00:00\+00, which is 90 days\.  Either it was not used, or the clock of this server, which is at 2027-03-15 12:\S+, is wrong\.  These partitions end at or before 2026-03-15 12:\S+: public\.quiet_2026_01, public\.quiet_2026_02\./,
+	fails_with($server, retention('quiet'), '55000', qr/DETAIL:  The table has no rows from 2026-12-01 00:00:00\+00 to 2027-03-01 00:00:00\+00, which is 90 days\.  Either the table was not used, or the clock of this server, which shows 2027-03-15 12:\S+, is wrong\.  These partitions end at or before 2026-03-15 12:\S+: public\.quiet_2026_01, public\.quiet_2026_02\./,
 		qr/HINT:  Correct the clock if it is wrong\.  If the table was not used, pass "90 days" or more as the argument "max_gap"\./);
 	$server->safe_psql('postgres', retention($_)) for @used_tables;
 	removes_nothing($server, "$name: then nothing is due");

@@ -53,7 +53,7 @@ $ENV{PGUSER} = 'owner';
 
 # None of them is called before that.
 $server->safe_psql('shop', 'SET ROLE app; CREATE SEQUENCE snowflake_count; CREATE FUNCTION snowflake_server_machine_id() RETURNS integer LANGUAGE sql RETURN 1 / 0', extra_params => [ '-U', scalar getpwuid($<) ]);
-refuses(qr/the layout of the IDs of this database cannot be changed/, machine_id => 7);
+refuses(qr/cannot change the layout of the IDs of this database/, machine_id => 7);
 $server->safe_psql('shop', 'DROP SEQUENCE snowflake_count; DROP FUNCTION snowflake_server_machine_id()', extra_params => [ '-U', scalar getpwuid($<) ]);
 
 # A function of another name that a function here would call, if search_path were that of the caller.
@@ -61,7 +61,7 @@ $server->safe_psql('shop', 'SET ROLE app; CREATE FUNCTION to_timestamp(bigint) R
 	extra_params => [ '-U', scalar getpwuid($<) ]);
 ok(edition($server, 'shop', layout => 'discord'), 'functions that read IDs');
 is($server->safe_psql('shop', q{SELECT count(*) FROM pg_depend WHERE refobjid = 'to_timestamp(bigint)'::regprocedure}), '0', 'they do not use what another role has made');
-fails_with($server, "\\connect shop\nSELECT snowflake_timestamp(-1)", '22023', qr/ID -1 is out of range/);
+fails_with($server, "\\connect shop\nSELECT snowflake_timestamp(-1)", '22023', qr/-1 is not a Snowflake ID/);
 
 # The layout is that of the database, unless it is given.
 my $layout = 'SELECT snowflake_timestamp(0)';
@@ -71,8 +71,8 @@ ok(edition($server, 'shop', layout => 'sonyflake'), 'another layout');
 is($server->safe_psql('shop', $layout), '2014-09-01 00:00:00+00', 'is that of functions that only read IDs');
 ok(edition($server, 'shop', machine_id => 7), 'a machine ID');
 is($server->safe_psql('shop', 'SELECT snowflake_machine_id(snowflake_id()), snowflake_server_layout()'), '7|epoch=2014-09-01 tick=10ms timestamp=39 sequence=8 machine=16', 'the layout is kept, and recorded');
-refuses(qr/the layout of the IDs of this database cannot be changed\nDETAIL:  The layout is "epoch=2014-09-01 /, layout => 'discord');
-refuses(qr/the layout of the IDs of this database cannot be changed/, layout => 'discord', machine_id => 7);
+refuses(qr/cannot change the layout of the IDs of this database\nDETAIL:  The layout is "epoch=2014-09-01 /, layout => 'discord');
+refuses(qr/cannot change the layout of the IDs of this database/, layout => 'discord', machine_id => 7);
 ok(edition($server, 'shop', layout => 'epoch=2014-09-01T00:00:00Z tick=0.01s timestamp=39 sequence=8 machine=16'), 'the same layout in other words');
 is($server->safe_psql('shop', $layout), '2014-09-01 00:00:00+00', 'functions that read IDs are as before');
 

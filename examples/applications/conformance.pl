@@ -10,7 +10,7 @@
 #
 # Several processes of each language, and two servers with the extension, lease their machine IDs from one registry.
 # Each fault happens once, and with SNOWFLAKE_TEST_SECONDS at random for that time.  Afterwards no ID has been issued
-# twice, those of a process have increased, and each was in a lease of its process, as the log of the registry shows.
+# twice, the IDs of a process have increased, and each was in a lease of its process, as the log of the registry shows.
 # A language that is not installed is skipped.  For Go, install golang-go and golang-github-lib-pq-dev.
 #
 # A generator is a program, which finds in its environment
@@ -403,8 +403,8 @@ check_leases($_ =~ s/ .*//r, qr/^$_$/, $file_of{$_}) for sort keys %file_of;
 cmp_ok($issued{$_}, '>', 1000, "$_: $issued{$_} IDs") for sort keys %commands;
 is(scalar @{ $outside{$_} // [] }, 0, "$_: none is outside of the leases of its process")
   or diag($outside{$_}[0]) for sort('servers', keys %commands);
-is("@not_increasing", '', 'those of a process increase');
-is("@unexpected", '', 'all errors are those of the protocol');
+is("@not_increasing", '', 'the IDs of a process increase');
+is("@unexpected", '', 'all errors follow the protocol');
 none_is_issued_twice(10_000, 'processes and servers', values %file_of, @{ $fleet->{files} });
 note(sprintf('%d s, %d processes; faults: %s', time - $began, $started, join(', ', map { "$_ $faults{$_}" } sort keys %faults)));
 done_testing();

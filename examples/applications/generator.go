@@ -165,7 +165,7 @@ func (g *Generator) Start() error {
 func addressesOf(registry string) ([]string, error) {
 	parts := regexp.MustCompile(`^(postgres(?:ql)?://(?:[^@/?]*@)?)([^/?]*)(.*)$`).FindStringSubmatch(registry)
 	if regexp.MustCompile(`\b(host|port) *= *[^& ]*(,|%2[cC])`).MatchString(registry) {
-		return nil, errors.New("several hosts must be those of a URL, as in postgresql://a:5432,b:5432/database")
+		return nil, errors.New("several hosts require a URL, such as postgresql://a:5432,b:5432/database")
 	}
 	if parts == nil {
 		return []string{registry + " binary_parameters=yes"}, nil
@@ -468,7 +468,7 @@ func (g *Generator) Close() {
 	})
 }
 
-// The clock of the test, since LD_PRELOAD does not change that of Go.
+// The clock of the test, since LD_PRELOAD does not change the clock of Go.
 func clock() (wall, monotonic int64) {
 	var offset, frozenAt, monotonicOffset int64
 	wall, monotonic = SystemClock()

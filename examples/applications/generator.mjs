@@ -97,7 +97,7 @@ export class Generator {
   #addressesOf(registry) {
     const [, scheme, hosts, rest] = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?]*)(.*)$/.exec(registry) ?? [];
     if (scheme === undefined || /[?&](host|port)=[^&]*(,|%2c)/i.test(rest))
-      throw new Error("registry must be a URL, in which several hosts are postgresql://a:5432,b:5432/database");
+      throw new Error("registry must be a URL, and several hosts must be written as in postgresql://a:5432,b:5432/database");
     return hosts.split(",").map((host) => scheme + host + rest);
   }
 

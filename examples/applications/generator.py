@@ -54,7 +54,7 @@ FAILURES = {
 
 
 class SnowflakeError(Exception):
-    """No ID was issued. sqlstate is that of the same error of snowflake_nextval()."""
+    """No ID was issued. sqlstate is the SQLSTATE of the same error of snowflake_nextval()."""
 
     def __init__(self, sqlstate, reason, detail=None):
         super().__init__(f"could not generate a Snowflake ID {reason}" + (f": {detail}" if detail else ""))
@@ -140,7 +140,7 @@ class Generator:
 
     def _check_process(self):
         if os.getpid() != self.process:
-            raise SnowflakeError("55000", "in another process than that of the generator")
+            raise SnowflakeError("55000", "outside the process of the generator")
 
     def _work(self):
         while not self.closed.wait(min(max(self._due(), 0), 1)):

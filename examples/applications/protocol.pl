@@ -17,8 +17,8 @@
 #
 # With SNOWFLAKE_TEST_MISTAKES, each mistake of the file "mistakes" is then planted in generator.py, and the scenario that it
 # names has to fail for the reason that it names.  If that is an event that does not come, it is awaited for 10 seconds.
-# Two scenarios are not deterministic: that of threads can miss a lock that is missing, and that of pauses measures time,
-# and can miss that one is too short.
+# Two scenarios are not deterministic: the scenario of threads can miss that a lock is missing, and the scenario of
+# pauses measures time, and can miss that a pause is too short.
 use FindBin;
 use lib "$FindBin::RealBin/../../t/lib";
 use FalseRegistry;
@@ -608,13 +608,13 @@ my @scenarios = (
 		is_error(says($generator, 'next 1'), '55000');
 	},
 
-	# A process that is started again has nothing of the former one.
+	# A process that is started again has nothing of the previous one.
 	restart => sub {
 		my $first = generator_with_lease();
 		end_generator($first);
 		my $second = generator();
 		my $claim = call('claim');
-		die "the token is that of the former process\n" if $claim->{token} eq $first->{token};
+		die "the token is the token of the previous process\n" if $claim->{token} eq $first->{token};
 		is_error(says($second, 'next 1'), '55000');
 	},
 

@@ -6,8 +6,8 @@
 # without a conversion: in the end, the rows are the same, and the same statements have failed.  The
 # third is created as the converted schema has to be: in the end, the definitions are the same.
 #
-# Functions are drawn for their definitions.  None has an integer variable that gets a key: it would
-# fail in rows with new IDs, which is right, and the twin has no such IDs.
+# Functions are drawn for their definitions.  None has an integer variable that gets a key: it would fail in rows with
+# new IDs, which is correct, and the twin has no such IDs.
 #
 # SNOWFLAKE_TEST_SCHEMAS=300 draws that many, from SNOWFLAKE_TEST_SEED, and SNOWFLAKE_TEST_SECONDS=600 for so long.  A failure
 # prints the seed of its schema.
@@ -493,7 +493,7 @@ sub run_script
 }
 
 # The definitions of a database.  Columns and objects can have another order.  From PostgreSQL 18 on,
-# NOT NULL constraints have names, which are those of the new columns.
+# NOT NULL constraints have names, which contain the names of the new columns.
 sub dump_of
 {
 	my ($name) = @_;
@@ -516,7 +516,7 @@ sub rows_of
 		"SELECT t.code, t.ref_code, t.payload, $ref IS NULL, " . ($r ? "p.code FROM TABLE<$table> t LEFT JOIN TABLE<$s->{table}> p ON p.ID = $ref" : "NULL FROM TABLE<$table> t") . ' ORDER BY t.code' } tables($s));
 }
 
-# The keys of all rows, which the swap does not change; those of type uuid are in other columns then.
+# The keys of all rows, which the swap does not change; keys of type uuid are in other columns then.
 sub keys_of
 {
 	my ($suffix) = @_;
@@ -555,7 +555,7 @@ sub move_and_begin
 	return ();
 }
 
-my $is_refused = qr/ERROR:  the key cannot be converted/;
+my $is_refused = qr/ERROR:  cannot convert the key/;
 
 # Rows that are written while triggers are disabled can be refused.  ALTER TABLE, which disables them,
 # can be in a deadlock with CREATE INDEX CONCURRENTLY.
