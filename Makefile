@@ -44,7 +44,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# The directories of the build's files, if they are not those of the sources.
+# The directories of the build's files, if they differ from the directories of the sources.
 ifneq ($(realpath $(srcdir)),$(CURDIR))
 $(shell mkdir -p $(sort $(dir $(OBJS))) test/unit)
 endif

@@ -51,7 +51,7 @@ sub inject
 	}
 }
 
-# Faults, by name, of a server that is drawn each time from those that a function returns.
+# Faults, by name, of a server that is drawn each time from the servers that a function returns.
 sub faults_of
 {
 	my ($servers, %faults) = @_;
@@ -118,7 +118,7 @@ sub is_stopped
 	return wait_until(sub { state_of($process) =~ /^[TXZ]?$/ }) && state_of($process) eq 'T';
 }
 
-# The state of a process, as in proc(5); empty if it is gone.
+# The state of a process, as in proc(5); empty if it has ended.
 sub state_of
 {
 	my ($process) = @_;

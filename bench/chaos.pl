@@ -121,9 +121,9 @@ sub two_lease_holders
 	return;
 }
 
-# A server loses its machine ID to another server, and is given that of a third one, while some of its sessions
-# are paused while they take a batch (bench/pause.c), each at another instruction.  The others issue IDs with the
-# same times.
+# A server loses its machine ID to another server, and is given the machine ID of a third one, while some of its
+# sessions are paused while they take a batch (bench/pause.c), each at another instruction.  The others issue IDs with
+# the same times.
 sub pass_on_machine_ids
 {
 	my ($server, $other) = two_lease_holders() or return;

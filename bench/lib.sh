@@ -262,8 +262,8 @@ find_candidates() {
 }
 
 # Extensions that no package has.  Each one is measured, in a server of its own, if a variable names the pg_config of an
-# installation that has it, of the same version of PostgreSQL.  That of pgEdge has the name of this extension, so its
-# installation has to be another one.
+# installation that has it, of the same version of PostgreSQL.  The extension of pgEdge has the name of this extension,
+# so its installation has to be another one.
 declare -A peers=([pgedge]=${PGEDGE:-} [uuidv7]=${PG_UUIDV7:-})
 
 # start_peer SERVER EXTENSION LINES OF CONFIGURATION: fails if its pg_config is not given

@@ -6,12 +6,12 @@
  *
  * The function begins at address START of LIBRARY and has LENGTH bytes, as nm -S prints them in
  * hexadecimal.  Each process is executed instruction by instruction until it enters the function,
- * then for a random number of instructions below STEPS, in the function and in those that it
- * calls, and is left stopped there, as by SIGSTOP.  SIGCONT lets it continue.  The numbers are drawn
- * from SEED.
+ * then for a random number of instructions below STEPS, in the function and in the functions that
+ * it calls, and is left stopped there, as by SIGSTOP.  SIGCONT lets it continue.  The numbers are
+ * drawn from SEED.
  *
- * A process that is paused at a random time is seldom between two certain instructions.  One that is
- * paused by this program is there in one of STEPS tries.
+ * A process that is paused at a random time is seldom between two certain instructions.  A process
+ * that is paused by this program is there in one of STEPS tries.
  *
  * A process that does not enter the function within a second is not paused, and continues.  The
  * status is 0 if at least one was paused.  Uses ptrace() of Linux.

@@ -1,8 +1,8 @@
--- Bulk insert with IDs that are generated in advance: parents and children in two statements.
+-- Bulk insert with IDs generated in advance: parents and children in two statements.
 --
--- A client that knows the IDs of its rows before it inserts them needs no RETURNING,
--- and can send rows that refer to each other in one statement each.  snowflake_nextvals(count)
--- returns count IDs in one round trip.
+-- A client that has the IDs of its rows before it inserts them needs no RETURNING, and can send
+-- rows that refer to each other in one statement each.  snowflake_nextvals(count) returns count
+-- IDs in one round trip.
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), customer text NOT NULL);
 CREATE TABLE lines (
     id bigint PRIMARY KEY DEFAULT snowflake_id(),

@@ -1,8 +1,7 @@
 #!/bin/sh
 # Failover to a streaming standby, while the old primary still runs: both issue IDs, with
-# different machine IDs.  Nothing has to be done at the promotion, as by a hook of Patroni or
-# repmgr: the standby has the configuration of its primary, and the server leases
-# a machine ID when it accepts writes.
+# different machine IDs.  Nothing has to be done at the promotion, such as by a hook of Patroni or repmgr: the standby
+# has the configuration of its primary, and the server leases a machine ID when it accepts writes.
 #
 # Runs with the commands of PostgreSQL on the PATH, against a primary that PGHOST and so on
 # name, in a database with the extension; a standby is made in a temporary directory.  The

@@ -2,7 +2,7 @@
 --
 -- Before its first number, a transaction takes a shared advisory lock, whose key is a lower bound
 -- of its numbers.  The reader first reads the next number of the sequence, and then looks at the
--- locks.  A transaction whose lock it does not find gets a number at or above the one that was
+-- locks.  A transaction whose lock it does not find gets a number at or above the number that was
 -- read, or has ended, and its rows are visible to statements that begin later.
 --
 -- The key has two parts: the OID of the sequence, and the number modulo 2^32.  A transaction must

@@ -1,7 +1,7 @@
 -- Keyset pagination that is stable: the first page takes the horizon, and all pages show rows below
--- it.  No row can be added there any more, so the list stays the same while a user turns its pages,
--- except for rows that are deleted.  Nothing is kept on the server meanwhile, neither a transaction
--- nor a cursor.
+-- it.  No further row can be added there, so the list stays the same while a user turns its pages,
+-- except for rows that are deleted.  Nothing is kept on the server meanwhile, neither a
+-- transaction nor a cursor.
 --
 -- The second session is one of dblink, which connects with the connection string in the variable
 -- first.
@@ -36,8 +36,8 @@ SELECT page, title FROM pages ORDER BY id DESC;
 -- The number of rows in the list is unchanged.
 SELECT 1 / (count(*) = 4)::integer AS is_stable FROM posts WHERE id < :horizon;
 
--- The rows that are new since the first page: those from its horizon on.  The row that was
--- committed late is one of them.
+-- The new rows since the first page: those from its horizon on.  The row that was committed late
+-- is one of them.
 \set first_horizon :horizon
 SELECT snowflake_horizon() AS horizon \gset
 CREATE TABLE news AS SELECT id, title FROM posts WHERE id >= :first_horizon AND id < :horizon;

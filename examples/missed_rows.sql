@@ -1,7 +1,7 @@
--- The race of keys that are issued before commit.  A reader that requests keys above the last one
--- that it has seen misses rows, if a transaction with a smaller key commits later.  Sequences,
--- UUIDs of version 7 and Snowflake IDs all have the race.  A reader that reads up to
--- snowflake_horizon() does not.
+-- The race of keys issued before commit.  A reader that requests keys above the last one that it
+-- has seen misses rows, if a transaction with a smaller key commits later.  Sequences, UUIDs of
+-- version 7 and Snowflake IDs all have the race.  A reader that reads up to snowflake_horizon()
+-- does not.
 --
 -- The sessions do their steps in a fixed order, so the rows are missed in each run.  The second
 -- session is one of dblink, which connects with the connection string in the variable first.

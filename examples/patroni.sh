@@ -2,7 +2,7 @@
 # Patroni: three servers, each with a machine ID of its own in its local configuration, under a
 # load on all of them.  A switchover; a crash of the primary and its agent; and a pause of both,
 # after which the old primary issues IDs beside the new one, until its agent runs again and rewinds
-# it.  All IDs that any server has issued are compared, also those of rows that a failover loses.
+# it.  All IDs that any server has issued are compared, including the IDs of rows that a failover loses.
 #
 # Not in script/test: it takes a minute.
 #

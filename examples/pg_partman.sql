@@ -38,7 +38,7 @@ CALL partman.run_maintenance_proc();
 INSERT INTO visits SELECT snowflake_encode(now() + interval '5 days', 1, 0), 'ahead';
 SELECT snowflake_drop_partitions('visits', now() - interval '3 days', since => '-infinity');
 
--- pg_partman names partitions by their numbers; their times are those of the IDs
+-- pg_partman names partitions by their numbers; their times are the times of the IDs
 CREATE VIEW periods AS
 SELECT c.oid::regclass AS partition, snowflake_timestamp(bounds[1]::bigint) AS from_at,
     snowflake_timestamp(bounds[2]::bigint) AS to_at

@@ -17,7 +17,7 @@ query "DELETE FROM orders WHERE id % 2 = 0"
 before=$(query "SELECT pg_relation_filenode('orders')")
 query "SELECT id FROM orders" > "$directory/ids"
 
-# Rows are inserted until the end; their IDs are compared with those of the table.
+# Rows are inserted until the end; their IDs are compared with the IDs in the table.
 touch "$directory/inserted"
 while [ ! -e "$directory/stop" ]; do
 	query "INSERT INTO orders (item) SELECT 'a chair' FROM generate_series(1, 10) RETURNING id" >> "$directory/inserted"

@@ -2,8 +2,8 @@
 -- lease their machine IDs from one registry, a database next to the coordinator's, so that no
 -- machine ID has to be configured, and orders can be inserted on any of them.
 --
--- Runs on the coordinator, whose connection string is the variable coordinator; shard1 and
--- shard2 are those of the others.  All have in postgresql.conf, with the address of the
+-- Runs on the coordinator, whose connection string is the variable coordinator; shard1 and shard2
+-- are the connection strings of the others.  All have in postgresql.conf, with the address of the
 -- coordinator:
 --     shared_preload_libraries = 'snowflake'
 --     snowflake.registry = 'host=... dbname=registry user=...'

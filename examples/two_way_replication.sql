@@ -3,8 +3,8 @@
 -- lease from a registry.  Needs PostgreSQL 16, for origin = none: rows that came from the
 -- other server are not sent back.
 --
--- Runs on one server, whose connection string is the variable shard1; shard2 is that of the
--- other (wal_level = logical on both).  Both have in postgresql.conf:
+-- Runs on one server, whose connection string is the variable shard1; shard2 is the connection
+-- string of the other (wal_level = logical on both).  Both have in postgresql.conf:
 --     shared_preload_libraries = 'snowflake'
 --     snowflake.registry = 'host=... dbname=registry user=...'
 

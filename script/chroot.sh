@@ -62,7 +62,7 @@ run_in_chroot() {
 			exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"' sh "$root" "$@"
 }
 
-# copy_into DIRECTORY: a copy of this checkout, without the files that were built in it
+# copy_into DIRECTORY: a copy of this checkout, without the files built in it
 copy_into() {
 	rm -rf "$1"
 	mkdir -p "$1"

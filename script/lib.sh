@@ -43,9 +43,9 @@ find_postgresql() {
 	return 1
 }
 
-# A copy of the checkout in $work, without the files that were built in it.  If the checkout is a
-# copy from which script/test has installed the extension, these files are copied too, so that the
-# scripts that it runs there need not build and install the extension again.
+# A copy of the checkout in $work, without the files built in it.  If the checkout is a copy from which script/test has
+# installed the extension, these files are copied too, so that the scripts that it runs there need not build and
+# install the extension again.
 copy_checkout() {
 	work=$(mktemp -d "${TMPDIR:-/tmp}/snowflake.XXXXXX")
 	trap clean_up EXIT
@@ -61,9 +61,8 @@ pack_checkout() {
 	tar -C "$top" --exclude=./.git "${built[@]}" --exclude=./tmp_check --exclude=./output_iso --exclude=./output_schema --exclude=./results --exclude=./examples/drivers/node_modules -cf - .
 }
 
-# A copy that is kept, with the files that were built in it, for the next call: there is one for
-# each checkout and installation.  Files have the times of the checkout, so that make builds what
-# has changed.
+# A copy that is kept, with the files built in it, for the next call: there is one for each checkout and installation.
+# Files have the times of the checkout, so that make builds what has changed.
 keep_checkout() {
 	local name
 
@@ -264,7 +263,7 @@ make_data() {
 
 # The data directory that TAP tests copy for each of their servers, and that is the template of all servers that are
 # made later.  The superuser has the name of the owner, which is postgres for root.  A segment of WAL has 1 MB, so that
-# there is less to copy; the limits of WAL are those of the default.
+# there is less to copy; the limits of WAL are the default ones.
 make_template() {
 	[ -z "${INITDB_TEMPLATE:-}" ] || return 0
 	if [ ! -d "$work/template" ]; then		# a stage, which is another process, can have made it

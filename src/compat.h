@@ -87,7 +87,7 @@
 #endif
 
 /*
- * Whether a lock is that of a prepared transaction of an earlier run of the server, and the xid of
+ * Whether a lock belongs to a prepared transaction of an earlier run of the server, and the xid of
  * that transaction.
  */
 #if PG_VERSION_NUM >= 170000

@@ -155,7 +155,7 @@ assign_sequence_jitter(int newval, void *extra)
 		pg_atomic_write_u32(&sf_shared()->sequence_jitter, (uint32) newval);
 }
 
-/* The detail is what libpq reports, without the newline at its end. */
+/* The detail is the message of libpq, without the newline at its end. */
 static bool
 check_registry(char **newval, void **extra, GucSource source)
 {

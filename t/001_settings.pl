@@ -40,7 +40,7 @@ fails_with($server, $nextval, '22023',
 	qr/machine ID 1024 does not fit the Snowflake layout "twitter"/,
 	qr/10 bits for the machine ID, which allow 0 to 1023/, qr/HINT:  Change "snowflake.machine_id"/);
 
-# A machine ID takes effect without a restart, also in a session from before.
+# A machine ID takes effect without a restart, even in an older session.
 my $session = $server->background_psql('postgres', on_error_stop => 0);
 $session->query($nextval);
 configure($server, 'snowflake.machine_id', 7);

@@ -104,7 +104,7 @@ fails_with($server, 'SELECT snowflake_nextval()', '2200H',
 
 log_matches($server, 0, qr/WARNING:  the Snowflake layout "epoch=2000-01-01 .*" reaches its last timestamp at 2000-01-13 03:16:16/, 'and a warning at the start');
 
-# Before their beginning: as with any clock that is behind.
+# Before their beginning: like any clock that is behind.
 restart_with_layout($server, 'epoch=2200-01-01 tick=1s timestamp=32 machine=10');
 fails_with($server, 'SET snowflake.max_wait = 10; SELECT snowflake_nextval()', '53400',
 	qr/could not generate a Snowflake ID within 10 ms/, qr/The clock is behind, was ahead when earlier IDs were issued, or /);

@@ -53,7 +53,7 @@ for (@running)
 }
 is($failed, 0, "$sessions sessions end without an error");
 
-# All IDs in one place: those of the other database are copied.
+# All IDs in one place: the IDs of the other database are copied.
 my ($here, $there) = @databases;
 my $all = join(' UNION ALL ', map { "SELECT * FROM $_" } @tables);
 my $bindir = $server->config_data('--bindir');

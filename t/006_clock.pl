@@ -1,7 +1,7 @@
 # Wrong clocks: moved back by an hour while the server runs, while it is stopped, and over a
 # crash; standing still; ten years ahead.  Callers wait, or get an error that names the cause, and
-# continue when the clock is correct again; no ID is issued twice, and the time of each is that of
-# the server's clock at that moment.
+# continue when the clock is correct again; no ID is issued twice, and the time of each is the time of the server's
+# clock at that moment.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use IdLog;

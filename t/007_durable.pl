@@ -68,7 +68,7 @@ SQL
 }
 is($silent, 't', 'a session within the reservation writes no WAL');
 
-# A rollback keeps what was written, also that of a savepoint and of a prepared transaction.
+# A rollback keeps what was written, even a rollback of a savepoint or of a prepared transaction.
 $server->append_conf('postgresql.conf', 'max_prepared_transactions = 2');
 # The WAL writer, which could flush it, is stopped.
 my $reserved_until = 'SELECT string_agg(reserved_until::text, \' \' ORDER BY generator) FROM pg_stat_snowflake';
@@ -95,7 +95,7 @@ crash($server);
 $server->start;
 cmp_ok($server->safe_psql('postgres', $reserved_until), 'ge', $raised, 'a floor is kept over a crash');
 
-# An extension that is written, and that is not on disk yet, when the generator is closed: it is dropped.
+# An extension is written, but not on disk yet, when the generator is closed: it is dropped.
 my $pending = q{SELECT extract(epoch FROM reserved_until) * 1000000 < (SELECT remote_lsn - '0/0' FROM pg_replication_origin_status WHERE local_id = 65533)
 	FROM pg_stat_snowflake WHERE generator = 'bigint'};
 $server->restart;
@@ -346,8 +346,8 @@ like($said, $unchanged, 'the floor is not changed');
 cmp_ok($session->query($nextval), '>', $taken, 'it drops the batch, and continues above all others');
 $session->quit;
 
-# Moved back, the generator is closed at once, in all sessions, until the restart, also if one process crashes.  IDs then
-# begin at the instant; so they do after a crash of the server.
+# Moved back, the generator is closed at once, in all sessions, until the restart, even if one process crashes.  IDs
+# then begin at the instant; so they do after a crash of the server.
 my @moved = ('55000', qr/the generator of Snowflake IDs is closed until the server is restarted/, qr/DETAIL:  The generator was moved back by snowflake_move_back\(\)\./, qr/HINT:  Restart the server\./);
 my %restart = (
 	'a restart' => sub { $server->restart },
@@ -416,7 +416,7 @@ move_back($server, 'now()');
 restart_with_layout($server, 'discord');
 
 # Without slots the state is not loaded.  With fewer than it needs, the server does not start.  The
-# numbers are there again when the setting is right.
+# numbers exist again when the setting is correct.
 my $setting = major_version($server) >= 18 ? 'max_active_replication_origins' : 'max_replication_slots';
 $before = $server->safe_psql('postgres', "$numbers WHERE local_id <> 65533");
 $server->append_conf('postgresql.conf', "$setting = 0\nmax_wal_senders = 0");

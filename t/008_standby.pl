@@ -1,6 +1,6 @@
-# Standbys under a clock an hour behind: they issue no ID before promotion, and after it no ID of
-# a replicated row is issued again, also if the primary's clock was stepped back before its last
-# commits, if the standby was restarted before promotion, and if it crashed right after it.
+# Standbys under a clock an hour behind: they issue no ID before promotion, and after it no ID of a replicated row is
+# issued again, even if the primary's clock was stepped back before its last commits, if the standby was restarted
+# before promotion, and if it crashed right after it.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use IdLog;
@@ -39,7 +39,7 @@ for my $kind (qw(bigint sno))
 }
 
 # The primary continues, and its clock is stepped back before its last commits, so
-# that the times of these are not those of the clock.
+# that the times of these differ from the clock.
 $issued->insert($primary, 20000);
 $clock->step(-0.09);
 $issued->continues($primary, 'the primary continues after a small step back');

@@ -1,5 +1,5 @@
 # CREATE EXTENSION by a superuser, and snowflake_setup() of the edition in SQL, in a schema in which another user has laid traps: functions
-# and operators of the names that the scripts use, which would match some call better than those
+# and operators of the names that the scripts use, which would match some call better than the functions and operators
 # of pg_catalog do.  No object of the extensions may use one.
 use FindBin;
 use lib "$FindBin::RealBin/lib";

@@ -89,8 +89,8 @@ insert('a');
 reads('a', 'nor does one that has taken no ID');
 $server->safe_psql('postgres', "ROLLBACK PREPARED 'without an ID'");
 
-# There are as many entries as sessions and prepared transactions; those of transactions that have
-# ended are used again, also if there is no reader.
+# There are as many entries as sessions and prepared transactions; entries of transactions that have ended are used
+# again, even if there is no reader.
 $server->safe_psql('postgres', join('', map { "BEGIN; INSERT INTO feed (who) VALUES ('many'); PREPARE TRANSACTION 'n$_'; COMMIT PREPARED 'n$_';\n" } 1 .. 300));
 is($server->safe_psql('postgres', 'SELECT count(*) FROM poll()'), '300', 'many prepared transactions, one after the other');
 
@@ -231,8 +231,8 @@ for my $case ([ 'an hour ahead of the clock', "now() + interval '1 h'", '', 'clo
 	reads($rows, "$name: with the position that the hint names no row is missed");
 }
 
-# A standby has no horizon; a reader there uses that of the primary, when it has replayed the WAL
-# that the primary had written.
+# A standby has no horizon; a reader there uses the horizon of the primary, when it has replayed the WAL that the
+# primary had written.
 $server->backup('backup');
 my $standby = snowflake_server('standby', { backup => [ $server, 'backup', has_streaming => 1 ] });
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_snowflake_horizon'), '0', 'on a standby nothing holds a horizon back');

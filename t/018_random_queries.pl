@@ -24,7 +24,7 @@ my $count = $plain + $rounded;
 is(join("\n", @different, @different_rounded), '', "the same rows, $count queries from seed $seed");
 is($server->safe_psql('queries', "$outcomes same"), $count, 'all were compared');
 
-# Most of them are meaningful queries, without errors except for those of wrong layouts.
+# Most of them are meaningful queries, without errors except for errors of wrong layouts.
 my $wrong_layout = "coalesce(failed ~ 'invalid Snowflake layout|is not a Snowflake ID', false)";
 cmp_ok($server->safe_psql('queries', "$outcomes rewritten"), '>', $count * 0.45, 'many have another plan with pushdown');
 cmp_ok($server->safe_psql('queries', "$outcomes rows > 0"), '>', $count * 0.5, 'most have rows');
@@ -45,8 +45,8 @@ diag("drawn: $count queries and $plans plans, from seed $seed");
 
 done_testing();
 
-# Runs a number of queries, or those of a share of the time, in parts, so that no part exceeds limits of memory or time.
-# Returns their number and warnings.
+# Runs a number of queries, or queries for a share of the time, in parts, so that no part exceeds limits of memory or
+# time.  Returns their number and warnings.
 sub run
 {
 	my ($database, $generator, $size, $share, $form) = @_;

@@ -1,7 +1,6 @@
 # The extension in a schema of its own that is in no search_path: the statements of the
-# documentation, with the name of the schema before that of each function, run by a role without
-# privileges; dump and restore, and logical replication.  (With the schema in the search_path:
-# script/test regress.)
+# documentation, with the name of the schema before the name of each function, run by a role without privileges; dump
+# and restore, and logical replication.  (With the schema in the search_path: script/test regress.)
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;

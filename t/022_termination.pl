@@ -63,7 +63,7 @@ $other->quit;
 $session->{run}->finish;
 is($server->safe_psql('postgres', $durable), $reserved, 'and writes nothing');
 
-# A walsender can end when no WAL may be written any more.
+# A walsender can end when no further WAL may be written.
 $clock->freeze($now + 15);
 my $out = '';
 my $in = "$tick;\n";
@@ -74,7 +74,7 @@ is(terminate($server->safe_psql('other', q{SELECT pid FROM pg_stat_activity WHER
 $walsender->finish;
 is($server->safe_psql('postgres', $durable), $reserved, 'and writes nothing');
 
-# Without a postmaster sessions end as in a crash: they leave the shared memory at once.
+# Without a postmaster, sessions end like in a crash: they leave the shared memory at once.
 $clock->freeze($now + 20);
 $session = $server->background_psql('postgres');
 $session->query($tick);

@@ -41,10 +41,10 @@ sub finish
 	return ${ $session->{output} };
 }
 
-# IDs are issued however long a flush takes, and the number of flushes does not grow with that of the
-# ticks.  The reservation is a second at first, and is doubled with each flush, until it is longer than
-# a flush; one more write may have begun before.  A reservation is extended when half of it has passed,
-# so a load that takes long has two writes a second at most.
+# IDs are issued however long a flush takes, and the number of flushes does not grow with the number of the ticks.  The
+# reservation is a second at first, and is doubled with each flush, until it is longer than a flush; one more write may
+# have begun before.  A reservation is extended when half of it has passed, so a load that takes long has two writes a
+# second at most.
 $server->safe_psql('postgres', $nextval);
 for my $delay (0.2, 0.6, 1.1, 5)
 {

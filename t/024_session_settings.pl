@@ -80,7 +80,7 @@ sub as_app
 	return ($ended, $output, $errors);
 }
 
-# Those that roles and databases were given are ignored, also by the first session after a start.
+# Values that roles and databases were given are ignored, even by the first session after a start.
 for my $event ('after a start', 'later')
 {
 	$server->restart if $event eq 'after a start';

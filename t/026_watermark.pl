@@ -28,7 +28,7 @@ sub read_on
 	return $servers{$id}->psql('postgres', "BEGIN; $read COMMIT");
 }
 
-# Rows are not sent back: a server publishes those of its own machine ID.  A trigger delays the rows of the others.
+# Rows are not sent back: a server publishes the rows of its own machine ID.  A trigger delays the rows of the others.
 for my $id (@ids)
 {
 	my $own = $tables =~ s/= 1/= $id/gr;

@@ -185,7 +185,7 @@ SELECT count(*) FILTER (WHERE snowflake_sees(a.snapshot, b.snapshot) <> (b.ended
 SQL
 is($server->safe_psql('postgres', "SELECT snowflake_sees('921:923:', '922:922:'), snowflake_sees('921:923:', '921:921:')"), 'f|t', 'also those of a standby');
 
-# A snapshot that is older than all calls of the session, and one that is older than a call.
+# A snapshot that is older than all calls in the session, and one that is older than a call.
 fails_with($server, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT snowflake_horizon()', '55000', qr/no horizon is known for the snapshot.*HINT:  Call snowflake_horizon\(\) in this session before/s);
 is($server->safe_psql('postgres', "SELECT snowflake_horizon() AS h \\gset\nBEGIN ISOLATION LEVEL SERIALIZABLE; SELECT snowflake_horizon() = :h; COMMIT"), 't', 'the horizon of an earlier call');
 fails_with($server, "BEGIN ISOLATION LEVEL REPEATABLE READ; CALL sequence_horizon('numbered_id_seq')", '25000', qr/must be called in a READ COMMITTED transaction/);

@@ -107,9 +107,9 @@ for my $open ([ $coordinator, 'postgres', 'a open' ], [ $shards{shard2}, 'other'
 	reads($expected, 'and has ended');
 }
 
-# A proposal has no effect.  An ID whose transaction has ended, as that of a statement that was cancelled on the
-# coordinator and is still on its way: until its server has promised more, the row is admitted and holds the
-# horizon back, also while it is prepared, over a crash.
+# A proposal has no effect.  An ID whose transaction has ended, such as the ID of a statement that was cancelled on the
+# coordinator and is still on its way: until its server has promised more, the row is admitted and holds the horizon
+# back, also while it is prepared, over a crash.
 sub fetch_id { return $coordinator->safe_psql('postgres', 'SELECT snowflake_nextval()'); }
 
 my $id = fetch_id();
@@ -182,7 +182,7 @@ insert($shards{shard2}, 'shard2', 'j');
 reads('j', 'a server that was behind');
 like(slurp_file($shards{shard2}->logfile), qr/the generator of Snowflake IDs was raised to the horizon of other servers\n.*DETAIL:  The horizon is \d+/, 'the log has it');
 
-# A standby makes no promises; when it is promoted, it has those of its primary.
+# A standby makes no promises; when it is promoted, it has the promises of its primary.
 $shards{shard1}->backup('backup');
 my $standby = snowflake_server('standby', { backup => [ $shards{shard1}, 'backup', has_streaming => 1 ] }, 'snowflake.machine_id = 4');
 fails_with($standby, 'SELECT snowflake_promise_horizon(1)', '25006', qr/cannot execute snowflake_promise_horizon\(\) during recovery/);

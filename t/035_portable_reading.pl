@@ -1,5 +1,5 @@
-# portable/snowflake.sql reads IDs, and makes boundaries and IDs of their parts, as the extension does: random ones, those
-# that others published, and values out of range; and refuses the definitions of layouts that the extension refuses.
+# portable/snowflake.sql reads IDs, and makes boundaries and IDs of their parts, as the extension does: random ones,
+# published ones, and values out of range; and refuses the definitions of layouts that the extension refuses.
 # SNOWFLAKE_TEST_SCALE lowers the number of IDs.
 use FindBin;
 use lib "$FindBin::RealBin/lib";

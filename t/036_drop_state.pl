@@ -1,5 +1,5 @@
-# snowflake_drop_state(): no ID is issued any more, nothing of the extension is left on the server, on its standby, or for
-# a start with fewer slots; a call that fails, is rolled back or crashes leaves a server that issues no ID twice.
+# snowflake_drop_state(): no further ID is issued, nothing of the extension is left on the server, on its standby, or
+# for a start with fewer slots; a call that fails, is rolled back or crashes leaves a server that issues no ID twice.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Fleet;

@@ -56,14 +56,14 @@ $server->safe_psql('shop', 'SET ROLE app; CREATE SEQUENCE snowflake_count; CREAT
 refuses(qr/cannot change the layout of the IDs of this database/, machine_id => 7);
 $server->safe_psql('shop', 'DROP SEQUENCE snowflake_count; DROP FUNCTION snowflake_server_machine_id()', extra_params => [ '-U', scalar getpwuid($<) ]);
 
-# A function of another name that a function here would call, if search_path were that of the caller.
+# A function of another name that a function here would call, if search_path were the caller's.
 $server->safe_psql('shop', 'SET ROLE app; CREATE FUNCTION to_timestamp(bigint) RETURNS timestamptz LANGUAGE sql RETURN $$infinity$$::timestamptz; CREATE FUNCTION format(text, text, numeric) RETURNS text LANGUAGE sql RETURN $$planted$$',
 	extra_params => [ '-U', scalar getpwuid($<) ]);
 ok(edition($server, 'shop', layout => 'discord'), 'functions that read IDs');
 is($server->safe_psql('shop', q{SELECT count(*) FROM pg_depend WHERE refobjid = 'to_timestamp(bigint)'::regprocedure}), '0', 'they do not use what another role has made');
 fails_with($server, "\\connect shop\nSELECT snowflake_timestamp(-1)", '22023', qr/-1 is not a Snowflake ID/);
 
-# The layout is that of the database, unless it is given.
+# The layout of the database is used, unless one is given.
 my $layout = 'SELECT snowflake_timestamp(0)';
 ok(edition($server, 'shop'), 'again');
 is($server->safe_psql('shop', $layout), '2015-01-01 00:00:00+00', 'the layout is kept');

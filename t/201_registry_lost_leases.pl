@@ -146,9 +146,9 @@ only_renews($lossy[4], 'files put back', 'moved');
 $one->safe_psql('plain', 'SELECT snowflake_registry.start_grace_period()');
 only_renews($lossy[5], 'files put back, grace period by hand');
 
-# In the end newcomers get a lease, which may be that of the silent holder.  The clock is moved
-# forward to just before the end of the first grace period, and runs from there, so that a newcomer
-# whose lease begins too early is noticed.
+# In the end newcomers get a lease, which can be the lease of the silent holder.  The clock is moved forward to just
+# before the end of the first grace period, and runs from there, so that a newcomer whose lease begins too early is
+# noticed.
 my ($grace_until) = sort map { $_->claim('newcomer') =~ s/$no_new_lease //r } @lossy;
 my $left = $one->safe_psql('postgres', "SELECT extract(epoch FROM timestamptz '$grace_until' - clock_timestamp())") - 1;
 my $refused = '';

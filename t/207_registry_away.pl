@@ -234,7 +234,7 @@ $fleet->begins_to_issue($asking, 'it issues IDs when the registry is back');
 my $random = $fleet->server('random', lines => [ 'snowflake.registry_lease = 3600' ]);
 my $from = 0;
 
-# The times in ms that the server has logged since $from, once there are so many.
+# The times in ms that the server has logged since $from, once there are this many.
 sub due
 {
 	my ($count) = @_;

@@ -1,6 +1,6 @@
-# pg_upgrade does not preserve the durable state.  The new cluster issues no IDs until its floor is
-# set, also if the extension is created in another database.  The new cluster gets its settings from the
-# commands that docs/backup-and-upgrade.md prints.
+# pg_upgrade does not preserve the durable state.  The new cluster issues no IDs until its floor is set, even if the
+# extension is created in another database.  The new cluster gets its settings from the commands that
+# docs/backup-and-upgrade.md prints.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use IdLog;
@@ -22,7 +22,7 @@ $old->safe_psql('postgres', q{
 });
 my $lamps = $old->safe_psql('postgres', 'TABLE lamps ORDER BY id');
 
-# Settings of a database and a role remain theirs, also if they are those of the session that runs the commands.
+# Settings of a database and a role remain theirs, even if the session that runs the commands has them.
 $old->safe_psql('postgres', q{
 	ALTER SYSTEM SET snowflake.max_ahead = '30ms';
 	CREATE DATABASE shop;

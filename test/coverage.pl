@@ -1,7 +1,7 @@
 # Prints the results of lcov: coverage.pl DATA DIRECTORY REASONS
 #
-# REASONS has a line "file function: text of a line :: reason" for each line that no test executes; the
-# text is that of the line, without the white space around it, or "*" for all lines of the function.
+# REASONS has a line "file function: text of a line :: reason" for each line that no test executes; the text is the
+# text of the line, without the white space around it, or "*" for all lines of the function.
 #
 # Fails if a line without a reason is not executed, or a reason is for a line that does not exist.
 use strict;

@@ -17,7 +17,7 @@ my $database = 'postgres';
 sub value { return $server->safe_psql($database, $_[0]); }
 
 # Four tables with names that need quotes, of which three refer to the first.  Each row has a code, and the code of the row that it
-# refers to.  A journal has all that is written.
+# refers to.  A journal records all writes.
 my $schema = q{
 	CREATE EXTENSION snowflake;
 	CREATE SCHEMA shop;
@@ -166,7 +166,7 @@ sub stop_programs
 }
 
 # The definitions of all that has names, and not of its column's type.
-# From PostgreSQL 18 on, NOT NULL constraints have names, which are those of the new columns.
+# From PostgreSQL 18 on, NOT NULL constraints have names, which contain the names of the new columns.
 my $catalog = q{
 	SELECT string_agg(line, E'\n' ORDER BY line) FROM (
 		SELECT concat_ws(' ', pg_get_indexdef(indexrelid), indisreplident, indisclustered, obj_description(indexrelid, 'pg_class')) FROM pg_index
@@ -213,7 +213,8 @@ sub kill_in
 	start_programs();
 }
 
-# Each row is that of the journal, except for the new columns; and it refers to the row with the code that it has.
+# Each row equals the row of the journal, except for the new columns; and it refers to the row with the code that it
+# has.
 sub compare_rows
 {
 	my %references = (Orders => 'parent', lines => 'order_id', notes => 'order_id', invoices => 'Order');

@@ -69,8 +69,8 @@ sf_retry_wait(int64_t delay, uint32_t draw)
 
 /*
  * The time to wait, in ms, if the registry has stated that it might grant a lease in left ms.  All
- * servers that it has refused know this time.  A server asks within a second after it, and within
- * 250 ms if it was refused for the first time.
+ * servers that it has refused were told this time.  A server asks within a second after it, and
+ * within 250 ms if it was refused for the first time.
  */
 static inline int64_t
 sf_retry_when_free(int64_t left, int64_t delay, uint32_t draw)

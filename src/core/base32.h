@@ -2,9 +2,9 @@
  * base32.h
  *	  IDs as text of 13 characters.
  *
- * The digits are those of Douglas Crockford's Base 32 (crockford.com/base32.html):
- * the decimal digits, then the letters without i, l, o and u.  The digits are in ASCII
- * order and all texts have the same length, so texts sort in the order of their numbers.
+ * The digits are from Douglas Crockford's Base 32 (crockford.com/base32.html): the decimal digits,
+ * then the letters without i, l, o and u.  The digits are in ASCII order and all texts have the
+ * same length, so texts sort in the order of their numbers.
  */
 #ifndef SF_BASE32_H
 #define SF_BASE32_H
@@ -31,7 +31,7 @@ extern void sf_base32_encode(int64_t number, char *text);
 extern bool sf_base32_decode(const char *text, size_t length, int64_t *number,
 							 bool *overflow, SfParseError *error);
 
-/* Whether a text is, byte for byte, the one that sf_base32_encode writes of a number. */
+/* Whether a text is, byte for byte, the result of sf_base32_encode for a number. */
 extern bool sf_base32_is_text_of(const char *text, size_t length, int64_t number);
 
 /*

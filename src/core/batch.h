@@ -56,8 +56,8 @@ sf_position_next_tick(const SfLayout *layout, uint64_t position)
 }
 
 /*
- * The least position at which a generator starts, the first one of tick 1.  A cursor of 0 is that
- * of a generator that is not open.  A later one of tick 0 would be within a tick, where the horizon
+ * The least position at which a generator starts, the first one of tick 1.  A cursor of 0 means
+ * that the generator is not open.  A later one of tick 0 would be within a tick, where the horizon
  * depends on the machine ID.
  */
 static inline uint64_t

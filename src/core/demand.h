@@ -2,9 +2,9 @@
  * demand.h
  *	  How many IDs a session is expected to need, and so how many it takes at once.
  *
- * A session takes its IDs in batches.  Each batch costs a swap of the shared cursor.  The IDs that
- * are left of a batch are lost when its transaction ends, and when its tick has passed.  A batch is
- * as large as these limits allow:
+ * A session takes its IDs in batches.  Each batch costs a swap of the shared cursor.  The rest of
+ * a batch is lost when its transaction ends, and when its tick has passed.  A batch is as large as
+ * these limits allow:
  *
  * - At most as many IDs as the transaction is still expected to use.  If a transaction uses fewer
  *   than expected, the next one is expected to use as few; if it uses more, the number rises by a
@@ -20,8 +20,9 @@
  * IDs that are lost while the cursor is behind the clock cost nothing, since the server could not
  * use all numbers of the tick anyway.  A swap costs little too, unless many processors swap the
  * cursor at once.  So a session whose last swap failed, behind the clock, takes more: as many IDs
- * as the previous transaction used, beyond it as many as it has used so far, and what it uses in
- * half a tick.  If the cursor moves ahead of the clock by that, the other rules are used again.
+ * as the previous transaction used, beyond it as many as it has used so far, and as many as it
+ * uses in half a tick.  If the cursor moves ahead of the clock by that, the other rules are used
+ * again.
  */
 #ifndef SF_DEMAND_H
 #define SF_DEMAND_H
@@ -39,7 +40,7 @@ typedef struct SfDemand
 	uint64_t	expected;		/* IDs that a transaction uses */
 	uint64_t	previous;		/* IDs that the previous one has used */
 	uint32_t	size;			/* of the last batch */
-	uint32_t	pace;			/* IDs that are used in a 64th of a tick */
+	uint32_t	pace;			/* IDs used in a 64th of a tick */
 	bool		generous;		/* whether swaps cost more than IDs */
 } SfDemand;
 

@@ -3,9 +3,9 @@
  *	  SF_HOT marks the functions that are called for each ID or each batch.
  *
  * In a transaction of one row, the code that issues the ID is seldom in the caches of the
- * processor.  What it costs then depends less on the number of its instructions than on the number
- * of cache lines and pages that are loaded.  GCC and clang place hot functions next to each other,
- * in the section .text.hot.
+ * processor.  Its cost then depends less on the number of its instructions than on the number of
+ * cache lines and pages that are loaded.  GCC and clang place hot functions next to each other, in
+ * the section .text.hot.
  */
 #ifndef SF_HOT_H
 #define SF_HOT_H

@@ -182,7 +182,7 @@ typedef struct SfPackedLayout
 /* Equal layouts have equal numbers. */
 extern SfPackedLayout sf_layout_pack(const SfLayout *layout);
 
-/* Returns false, and leaves *layout undefined, if the numbers are not those of a layout. */
+/* Returns false, and leaves *layout undefined, if the numbers do not describe a layout. */
 extern bool sf_layout_unpack(SfPackedLayout packed, SfLayout *layout);
 
 #endif							/* SF_LAYOUT_H */

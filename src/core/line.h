@@ -50,9 +50,9 @@ sf_line_choose(const SfLayout *layout, uint64_t active, uint64_t other,
 }
 
 /*
- * The line that is active after a start: the one that was used last, if the clock has reached it,
- * or is behind it by no more than the time that is tolerated; otherwise the other one.  The cursors
- * are those with which the lines start.
+ * The line that is active after a start: the line that was used last if the clock has reached it,
+ * or is behind it by no more than the time that is tolerated; otherwise the other one.  The lines
+ * start with these cursors.
  */
 static inline int
 sf_line_at_start(const SfLayout *layout, const uint64_t cursors[SF_LINES],

@@ -2,7 +2,7 @@
  * sno.h
  *	  IDs of 80 bits: their fields, order and text.
  *
- * The format is that of github.com/muyo/sno.  From the top:
+ * The format is defined by github.com/muyo/sno.  From the top:
  *
  *	39 bits		units: 4 ms each, since 2010-01-01T00:00:00Z
  *	 1 bit		tick-tock: which of two lines, see line.h
@@ -133,13 +133,12 @@ extern bool sf_sno_from_text(const char *text, SfSno *id);
  * A key of 64 bits to sort by.  Keys are in the order of their IDs, but different IDs
  * can have equal keys.
  *
- * The upper 64 bits of the ID would be such a key, but up to 65 536 IDs that are issued
- * fast differ in the sequence alone.  Most of these IDs have the same metabyte and
- * partition.  Therefore the key is made with a reference, such as the first ID of a
- * sort.  The upper 40 bits of the key are those of the ID: time and line.  The lower 24
- * bits are the rank of metabyte and partition, halved.  In the middle of these ranks,
- * 65 536 are inserted: the sequence numbers of IDs that have the metabyte and partition
- * of the reference.
+ * The upper 64 bits of the ID would be such a key, but up to 65 536 IDs issued in quick succession
+ * differ in the sequence alone.  Most of these IDs have the same metabyte and partition.
+ * Therefore the key is made with a reference, such as the first ID of a sort.  The upper 40 bits
+ * of the key are the upper 40 bits of the ID: time and line.  The lower 24 bits are the rank of
+ * metabyte and partition, halved.  In the middle of these ranks, 65 536 are inserted: the sequence
+ * numbers of IDs that have the metabyte and partition of the reference.
  */
 static inline uint64_t
 sf_sno_sort_key(const SfSno *id, const SfSno *reference)

@@ -89,7 +89,7 @@ snowflake_accept_clock(PG_FUNCTION_ARGS)
 /*
  * Accept only the registry that was refused, and not any other registry that is reached next.  A
  * registry is refused only if a number is recorded, and the worker writes the number only if none
- * is recorded (is_own_registry in registry/worker.c).  So only calls of this function write the
+ * is recorded (is_own_registry in registry/worker.c).  So only calls to this function write the
  * number here, and the lock excludes all but one of them.
  */
 Datum
@@ -186,8 +186,8 @@ set_floor(SfGeneratorKind kind, FunctionCallInfo fcinfo)
 }
 
 /*
- * A reader whose position is above the instant misses the rows with the IDs that are issued between
- * the two.
+ * A reader whose position is above the instant misses the rows with the IDs issued between the
+ * two.
  */
 static void
 warn_of_horizon(SfGenerator *generator, TimestampTz instant, TimestampTz before)
@@ -287,7 +287,7 @@ sno_move_back(PG_FUNCTION_ARGS)
  *
  * CREATE EXTENSION is run in each database, while the state belongs to the server.  The state is
  * new if the server has never had it.  Otherwise it is left alone, even if it was lost: a server
- * that does not know which IDs it has issued waits for an administrator to set the floor.  That
+ * that cannot determine which IDs it has issued waits for an administrator to set the floor.  That
  * the server has had it before is shown by the mark that the script of the extension leaves in the
  * catalog of privileges of parameters, which all databases share and pg_upgrade preserves.
  *

@@ -13,17 +13,17 @@
 #include "core/layout.h"
 
 /*
- * The layout of a call: that of the text argument number argno, or the server's
- * layout if the function was declared without such an argument.  The result lives
- * as long as the call site, and is parsed again only if the text changes.
+ * The layout of a call: the text argument number argno, or the server's layout if the function was
+ * declared without such an argument.  The result lives as long as the call site, and is parsed
+ * again only if the text changes.
  *
  * Raises invalid_parameter_value if the text is not a layout.
  */
 extern const SfLayout *sf_layout_argument(FunctionCallInfo fcinfo, int argno);
 
 /*
- * For ereport, if an argument does not fit the layout: a hint that the layout is that of the
- * setting, unless it was an argument.
+ * For ereport, if an argument does not fit the layout: a hint that the setting determines the
+ * layout, unless the layout was an argument.
  */
 extern int	sf_layout_errhint(FunctionCallInfo fcinfo);
 

@@ -37,7 +37,10 @@ check_not_negative(int64 number)
 				errdetail("Snowflake IDs are not negative."));
 }
 
-/* The first argument, an ID.  Its layout is that of the second argument, or the server's. */
+/*
+ * The first argument, an ID.  The second argument is its layout; without it, the layout is the
+ * server's.
+ */
 static int64
 id_argument(FunctionCallInfo fcinfo, const SfLayout **layout)
 {

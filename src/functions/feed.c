@@ -4,9 +4,9 @@
  *	  horizon, and the trigger function snowflake_feed_guard() for tables that are read up to it.
  *
  * The horizon holds for rows whose ID was issued in the transaction that writes them.  Other rows
- * could appear below it: with IDs that were fetched in an earlier transaction, or that a user has
- * chosen.  The trigger publishes the ID of each such row, so that the horizon waits for it as well,
- * and raises an error if a horizon above it was returned already.
+ * could appear below it: with IDs fetched in an earlier transaction, or chosen by a user.  The
+ * trigger publishes the ID of each such row, so that the horizon waits for it as well, and raises
+ * an error if a horizon above it was returned already.
  */
 #include "postgres.h"
 
@@ -112,7 +112,7 @@ snowflake_horizon(PG_FUNCTION_ARGS)
 
 /*
  * The cursor of a server that issues no IDs does not move, so an ID is issued if the cursor is
- * behind the clock.  A server that is ahead, as after a crash, would wait for the clock.
+ * behind the clock.  A server that is ahead, for example after a crash, would wait for the clock.
  */
 Datum
 snowflake_propose_horizon(PG_FUNCTION_ARGS)
@@ -128,8 +128,8 @@ snowflake_propose_horizon(PG_FUNCTION_ARGS)
 }
 
 /*
- * Raise the generator to the tick after that of a proposal that it has not reached.  It is not
- * raised again if it has no lease, without which no horizon is above its reservation.
+ * Raise the generator to the tick after a proposal that it has not reached.  It is not raised
+ * again if it has no lease, without which no horizon is above its reservation.
  */
 static void
 reach_proposal(SfGenerator *generator, int64 proposal)
@@ -199,7 +199,7 @@ make_promise(SfGenerator *generator, int64 proposal)
 	return promise;
 }
 
-/* Calls exclude each other, also one that ends the promises. */
+/* Calls exclude each other, including a call that ends the promises. */
 Datum
 snowflake_promise_horizon(PG_FUNCTION_ARGS)
 {

@@ -82,8 +82,8 @@ sno_nextvals(PG_FUNCTION_ARGS)
 
 /*
  * Returns an ID with the time that the caller gives.  The session counts the sequence number,
- * within the server's range; the clock and other sessions have no influence.  The partition is
- * that of sno_nextval(), and this function fixes it as well.
+ * within the server's range; the clock and other sessions have no influence.  The partition is the
+ * same as for sno_nextval(), and this function fixes it as well.
  */
 Datum
 sno_at(PG_FUNCTION_ARGS)

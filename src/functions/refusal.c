@@ -2,12 +2,12 @@
  * refusal.c
  *	  Why the next ID of a generator would be refused, or would wait.
  *
- * The steps are those of take_batch in issue/generator.c, in the same order, up to the swap of the
- * cursor.  They call the functions that a session calls, so that there is no second list of
+ * The steps are the steps of take_batch in issue/generator.c, in the same order, up to the swap of
+ * the cursor.  They call the functions that a session calls, so that there is no second list of
  * reasons: each raises its error, whose message is the result.  Steps that open the generator, fix
  * the machine ID or accept the clock are replaced by those parts of them that only refuse.
  *
- * What is read can change meanwhile, and a moment later the next call may succeed.
+ * The state can change while it is read, and a moment later the next call may succeed.
  */
 #include "postgres.h"
 
@@ -39,7 +39,7 @@ refuse_for_lease(SfShared *shared, SfGenerator *generator)
 	sf_lease_refuse(&shared->lease, sf_generator_name(generator));
 }
 
-/* The state that is there, or with which the generator would be opened. */
+/* The current state, or the state with which the generator would be opened. */
 static NextState
 read_next_state(SfGenerator *generator)
 {
@@ -103,7 +103,7 @@ wait_for_tick(SfShared *shared, SfGenerator *generator, const NextState *state, 
 					sf_duration_text(allowed - GetCurrentTimestamp()));
 }
 
-/* Raises the error of the next call, or returns for what it waits. */
+/* Raises the error of the next call, or returns what the call waits for. */
 static const char *
 check_next(SfShared *shared, SfGenerator *generator)
 {
@@ -129,7 +129,7 @@ check_next(SfShared *shared, SfGenerator *generator)
 		psprintf("the process with PID %d is writing the reservation to WAL", holder);
 }
 
-/* Whether an error is a refusal of an ID, and not that of this query. */
+/* Whether an error is a refusal of an ID, and not an error of this query. */
 static bool
 is_refusal(int code)
 {
@@ -139,7 +139,7 @@ is_refusal(int code)
 		code == ERRCODE_INVALID_PARAMETER_VALUE;
 }
 
-/* What is called raises errors before it has any effect, so nothing has to be undone. */
+/* The called functions raise errors before they have any effect, so nothing has to be undone. */
 const char *
 sf_refusal(SfShared *shared, SfGenerator *generator)
 {

@@ -10,10 +10,10 @@
  *
  * The slots are counted before any is taken.  A session can take one in between: PostgreSQL raises
  * an error then, and the script of the extension gives back the slots of numbers that are 0, which
- * an absent number is, too.  It also gives back those that an earlier call has taken before a
+ * an absent number is, too.  It also gives back slots that an earlier call has taken before a
  * crash.  It does so only if the server has never had a state.  The script has locked the catalog
- * of the mark in this case, so no process writes a number at the same time, except for the registry
- * worker, which writes the last one.  That one is taken last, and is never given back.
+ * of the mark in this case, so no process writes a number at the same time, except for the
+ * registry worker, which writes the last one.  That one is taken last, and is never given back.
  */
 #include "postgres.h"
 
@@ -49,7 +49,7 @@ check_numbers(void)
 					errhint("If this server has issued no Snowflake IDs, drop the replication origin.  Otherwise, that would lose durable state: delete the row of the origin from pg_replication_origin instead, with \"allow_system_table_mods\"."));
 }
 
-/* The arguments are the number of all slots that are taken, and of those of the durable state. */
+/* The arguments are the numbers of slots that are taken: in total, and by the durable state. */
 Datum
 snowflake_check_slots(PG_FUNCTION_ARGS)
 {

@@ -8,7 +8,7 @@
 #include "state/durable.h"
 
 /*
- * Drop the origin of a number, which gives back its slot.  The number is lost at once, also if the
+ * Drop the origin of a number, which gives back its slot.  The number is lost at once, even if the
  * transaction is rolled back.  Raises object_in_use if a session uses the origin.
  */
 extern void sf_slot_give_back(SfDurable number);

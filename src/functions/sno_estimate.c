@@ -3,7 +3,7 @@
  *	  Estimates of the fraction of rows that a comparison of type sno selects.
  *
  * Core's estimators, scalarltsel and its siblings, look up the constant in the column's
- * statistics.  For a type that core does not know, their estimates are poor in two ways.
+ * statistics.  For a type that core does not support, their estimates are poor in two ways.
  *
  * First, within a bin of the histogram core converts the values to numbers, according to
  * their type, and interpolates.  For an unknown type it uses the middle of the bin.  Two
@@ -19,7 +19,7 @@
  * rows can be at or above the one, half of them below the other, and few rows both.  Core adds such
  * estimates instead of multiplying them, but recognizes them by the OIDs of its own estimators (see
  * clauselist_selectivity()).  All others are multiplied.  So the estimator of sno finds the other
- * bounds of the same expression, among the conditions that are ANDed with the one in question.  The
+ * bounds of the same expression, among the conditions that are ANDed with the given one.  The
  * first of them has the estimate of the range, and the others have 1, so their product is the
  * estimate of the range.
  *
@@ -91,7 +91,7 @@ without_restrict_info(Node *condition)
 
 /*
  * The innermost list of ANDed conditions that contains the comparison with the given
- * arguments: the given list, or that of a branch of an OR in it.  NIL if there is none.
+ * arguments: the given list, or the list of a branch of an OR in it.  NIL if there is none.
  */
 static List *
 find_anded_conditions(List *conditions, List *arguments)
@@ -184,7 +184,7 @@ estimate_alone(PlannerInfo *root, const OpExpr *comparison, int varRelid)
 											  PointerGetDatum(six_bytes), Int32GetDatum(varRelid)));
 }
 
-/* The estimate of a range from those of its bounds, as in clauselist_selectivity(). */
+/* The estimate of a range from the estimates of its bounds, as in clauselist_selectivity(). */
 static double
 estimate_range(PlannerInfo *root, double lower, double upper, Node *bounded, int varRelid)
 {

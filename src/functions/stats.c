@@ -132,8 +132,8 @@ durable_end(const SfGenerator *generator, SfInstant *end)
 
 /*
  * The position of the generator; NULL until the first ID in this run of the server, except for the
- * reservation: that of the previous run is shown, which a floor must not be below.  No reservation
- * is known while the generator changes, or has no lease.
+ * reservation: the reservation of the previous run is shown, which a floor must not be below.  No
+ * reservation is known while the generator changes, or has no lease.
  */
 static void
 add_position(Row *row, SfGenerator *generator)
@@ -261,8 +261,8 @@ pg_stat_snowflake_reset(PG_FUNCTION_ARGS)
  */
 
 /*
- * As in pg_stat_activity: a role sees its own sessions, and those of others only with a privilege.
- * A session sees itself after SET ROLE, too, as snowflake_currval() shows its IDs.
+ * As in pg_stat_activity: a role sees its own sessions, and the sessions of others only with a
+ * privilege.  A session sees itself after SET ROLE, too, as snowflake_currval() shows its IDs.
  */
 static bool
 may_see(const SfHorizonHolder *holder)

@@ -4,8 +4,8 @@
  *	  read.
  *
  * A function would hold the snapshot of its statement, and so hold back VACUUM.  A procedure that
- * is called by a statement of its own holds that of the statement only, which it releases.  Where
- * others are held, the rows would not be visible anyway, and the call is refused.
+ * is called by a separate statement holds only the snapshot of the statement, which it releases.
+ * Where others are held, the rows would not be visible anyway, and the call is refused.
  */
 #include "postgres.h"
 
@@ -42,8 +42,8 @@ length_of(const Interval *interval)
 /*
  * Release the snapshots of a CALL, or of a DO or CALL that has called it without a query.  A COMMIT
  * in a procedure releases the same ones (PreCommit_Portals and ForgetPortalSnapshots in
- * portalmem.c), and what follows takes another one at need (EnsurePortalSnapshotExists in
- * pquery.c).
+ * portalmem.c), and later statements take another one if they need it (EnsurePortalSnapshotExists
+ * in pquery.c).
  */
 static void
 release_snapshots(void)

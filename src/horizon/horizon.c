@@ -1,6 +1,6 @@
 /*
  * horizon.c
- *	  The horizon: the ID below which no row can appear any more.
+ *	  The horizon: the ID below which no new row can appear.
  *
  * The horizon of a database is the least of
  *
@@ -11,12 +11,12 @@
  * Readers look at all slots.  One reader works at a time, under the lock; writers take no lock.
  *
  * The horizon of a snapshot is lower, if transactions have ended that the snapshot does not see.
- * A slot has the last of these, and for each database the horizons are kept that were known when
+ * A slot keeps the last of these, and for each database the horizons are kept that were known when
  * older snapshots were taken.
  *
- * README.md in this directory proves that no row is missed.  It has the steps W1 to W3 of a writer,
- * R1 to R4 of a reader, E1 to E4 of the end of a transaction, S1 to S4 for a snapshot, and C1 to C4
- * of several servers.
+ * README.md in this directory proves that no row is missed.  It describes the steps W1 to W3 of a
+ * writer, R1 to R4 of a reader, E1 to E4 of the end of a transaction, S1 to S4 for a snapshot, and
+ * C1 to C4 of several servers.
  */
 #include "postgres.h"
 
@@ -90,7 +90,7 @@ typedef struct Horizon
 								 * returned until a promise is on disk */
 	int64		opened;			/* below it are IDs of earlier runs only, or
 								 * promises */
-	uint64		opened_xid;		/* a full xid above those of earlier runs */
+	uint64		opened_xid;		/* a full xid above all xids of earlier runs */
 
 	Slot		slots[FLEXIBLE_ARRAY_MEMBER] pg_attribute_aligned(PG_CACHE_LINE_SIZE);
 } Horizon;
@@ -282,7 +282,7 @@ sf_horizon_admit(int64 id, int64 *returned)
 	if (before <= id)
 		return true;
 	if (my_slot == NULL)
-		enter_slot();			/* it can fail, unlike what follows */
+		enter_slot();			/* it can fail, unlike the steps below */
 	if (read_candidate() <= id)
 	{
 		(void) sf_horizon_publish(id);
@@ -307,7 +307,7 @@ sf_horizon_admit(int64 id, int64 *returned)
  * Readers
  */
 
-/* The horizon that the cursor alone allows.  README.md has the proof. */
+/* The horizon that the cursor alone allows.  README.md contains the proof. */
 static int64
 allowed_by_cursor(SfGenerator *generator)
 {
@@ -464,8 +464,8 @@ sf_horizon_end_promises(void)
  */
 
 /*
- * The least first ID of the transactions of a slot that have ended, but not for a snapshot;
- * SF_NO_ID if there is none, PG_INT64_MIN if one of them can have been replaced.
+ * The least first ID of the transactions of a slot that have ended, but not in the view of a
+ * snapshot; SF_NO_ID if there is none, PG_INT64_MIN if one of them can have been replaced.
  */
 static int64
 least_unseen_of(Slot *slot, Snapshot snapshot, SfPlace place)
@@ -616,7 +616,7 @@ look(SfGenerator *generator, Oid database, int64 next_id, bool waits)
 }
 
 /*
- * A session that commits a prepared transaction does not know its first ID, and a change of the
+ * A session that commits a prepared transaction does not have its first ID, and a change of the
  * generator that moves the cursor does not wake waiters.  So a waiter looks again after
  * LONGEST_SLEEP.
  */
@@ -694,8 +694,8 @@ sf_horizon_least(void)
 
 /*
  * The horizons that were returned in earlier runs of the server are unknown, unless they were
- * promises; none of them was above that of the position.  No reader is at work yet, since readers
- * open the generator first.
+ * promises; none of them was above the horizon of the position.  No reader is at work yet, since
+ * readers open the generator first.
  */
 void
 sf_horizon_opened(SfGenerator *generator, uint64 position, int64 promise)

@@ -1,6 +1,6 @@
 /*
  * horizon.h
- *	  The horizon: the ID below which no row can appear any more.
+ *	  The horizon: the ID below which no new row can appear.
  */
 #ifndef SF_HORIZON_H
 #define SF_HORIZON_H
@@ -32,8 +32,8 @@ extern void sf_horizon_attach(void *memory);
  * returned from now on is above the ID.  Returns the argument with which sf_horizon_withdraw undoes
  * that.
  *
- * Must not be called in a parallel worker, whose transaction ends before that of the session that
- * commits its rows.
+ * Must not be called in a parallel worker, whose transaction ends before the transaction of the
+ * session that commits its rows.
  */
 extern int64 sf_horizon_publish(int64 id);
 
@@ -44,8 +44,8 @@ extern void sf_horizon_withdraw(int64 before);
 extern int64 sf_horizon_first(void);
 
 /*
- * The transaction has ended: its rows are visible, also those that callbacks of transactions have
- * made visible elsewhere, or will never be.
+ * The transaction has ended: its rows are visible, including rows that callbacks of transactions
+ * have made visible elsewhere, or will never be.
  */
 extern void sf_horizon_end(void);
 

@@ -45,10 +45,10 @@
 
 typedef struct PreparedState
 {
-	bool		recovered;		/* whether those of earlier runs were added */
-	uint64		lost;			/* a full xid: those that have no entry any
-								 * more have ended for each snapshot whose
-								 * xmax is above it */
+	bool		recovered;		/* whether earlier runs were added */
+	uint64		lost;			/* a full xid: transactions without an entry
+								 * have ended for each snapshot whose xmax is
+								 * above it */
 	SfHorizonHolder entries[FLEXIBLE_ARRAY_MEMBER];
 } PreparedState;
 
@@ -82,7 +82,7 @@ sf_prepared_lock(int64 first)
 	(void) LockAcquire(&tag, ShareLock, false, false);
 }
 
-/* A full xid above those of all transactions that have ended. */
+/* A full xid above the xids of all transactions that have ended. */
 static uint64
 next_xid(void)
 {
@@ -104,7 +104,7 @@ has_ended(SfHorizonHolder *entry)
 	return entry->ended != 0;
 }
 
-/* A free entry, or that of the transaction that has ended first, as far as that is known. */
+/* A free entry, or the entry of the transaction that has ended first, as far as that is known. */
 static SfHorizonHolder *
 free_entry(void)
 {

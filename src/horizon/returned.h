@@ -36,7 +36,10 @@ extern void sf_returned_init(SfReturnedTable *table);
 /* Note that horizons up to this one may have been returned, in any database. */
 extern void sf_returned_raise_bound(SfReturnedTable *table, int64 bound);
 
-/* The entry of a database, which gets one if it has none; and what is known for its snapshots. */
+/*
+ * The entry of a database, which is created if it does not exist; and the horizons of its
+ * snapshots.
+ */
 extern SfReturned *sf_returned_use(SfReturnedTable *table, Oid database);
 extern SfKnownHorizons *sf_returned_known(SfReturnedTable *table, const SfReturned *entry);
 

@@ -24,7 +24,10 @@ typedef struct SfPlace
 	uint64		running;		/* transactions below xmax that have not ended */
 } SfPlace;
 
-/* The place of a snapshot, and that of one that is taken now.  They raise out_of_memory. */
+/*
+ * The place of a snapshot, and the place of a snapshot that is taken now.  They raise
+ * out_of_memory.
+ */
 extern SfPlace sf_place_of(Snapshot snapshot);
 extern SfPlace sf_place_now(void);
 

@@ -6,7 +6,7 @@
  * counts before it signals.  If it withdraws an announcement after the waiter has made it, the
  * waiter has read a lower count before.  The waiter compares the count when it is in the queue of
  * the condition variable.  So it finds another count, or is in the queue when the session signals.
- * If the session has withdrawn one before, that of the waiter remains.
+ * If the session has withdrawn a signal before, the signal of the waiter remains.
  *
  * To wake a thousand processes takes long, and a session that commits still holds its locks.  So it
  * wakes only the first waiter of the queue, and each waiter that finds another count wakes the next

@@ -44,8 +44,9 @@ sf_waiters_wakes(SfWaiters *waiters)
 extern void sf_waiters_announce(SfWaiters *waiters, int64 first);
 
 /*
- * Sleep until waiters are woken, or for some milliseconds.  Does not sleep if they were woken since
- * a call of sf_waiters_wakes(), before the announcement, that returned wakes.  Serves interrupts.
+ * Sleep until waiters are woken, or for some milliseconds.  Does not sleep if they were woken
+ * since a call to sf_waiters_wakes(), before the announcement, that returned wakes.  Serves
+ * interrupts.
  */
 extern void sf_waiters_sleep(SfWaiters *waiters, uint64 wakes, long ms);
 
@@ -56,7 +57,7 @@ extern void sf_waiters_sleep(SfWaiters *waiters, uint64 wakes, long ms);
 /* Wake all waiters.  Raises nothing. */
 extern void sf_waiters_wake_all(SfWaiters *waiters);
 
-/* The slot of a session does not have a first ID any more. */
+/* The slot of a session no longer has a first ID. */
 static inline void
 sf_waiters_wake(SfWaiters *waiters, int64 first)
 {

@@ -6,13 +6,13 @@
  * durable ends only move forward, so a session that has read old values of these repeats no
  * position: its swap of the cursor fails if the cursor has moved, and a batch below an old end is
  * below the new one too.  So a change that only moves forward needs no more than a new generation,
- * by which sessions drop the batches that they hold: an administrator who raises the floor.
+ * by which sessions drop the batches that they hold: an administrator raises the floor.
  *
  * Two changes are more than that.  The registry worker begins another lease, with another machine
  * ID and other bounds.  And the generator is closed: by the registry worker, which then gives the
- * lease back, or by an administrator who moves it back or drops the durable state.  No session may
- * issue an ID that is partly of the state before such a change and partly of the state after it.
- * The generation is a sequence lock for them, under the lock of the generator:
+ * lease back, or by an administrator, to move it back or to drop the durable state.  No session
+ * may issue an ID that is partly of the state before such a change and partly of the state after
+ * it.  The generation is a sequence lock for them, under the lock of the generator:
  *
  *	1. sf_begin_change makes the generation odd, and executes a full barrier.
  *	2. Machine ID, bounds, cursors and reservations are changed.
@@ -31,12 +31,12 @@
  * comparison and the return of its ID returns an ID of the state before the change.  Its position
  * is below the cursor at the beginning of the change.
  *
- * The durable end is lowered by the move back alone, when the generator is closed: no batch can be
- * taken any more, and all that were taken are dropped.  A crash before that leaves the later end,
- * and a crash after it the earlier one, at which the administrator wants the next start to begin.
- * The promise to other servers ends before that, and none follows.  The postmaster's memory notes
- * the move first of all, so that the generator stays closed when the crash of a process restarts
- * all of them.
+ * The durable end is lowered by the move back alone, when the generator is closed: no further
+ * batch can be taken, and all batches that were taken are dropped.  A crash before that leaves the
+ * later end, and a crash after it the earlier one, at which the administrator wants the next start
+ * to begin.  The promise to other servers ends before that, and none follows.  The postmaster's
+ * memory notes the move first of all, so that the generator stays closed when the crash of a
+ * process restarts all of them.
  *
  * test/sim runs all of this under a scheduler, and test/model/litmus checks it for the memory
  * model of AArch64.
@@ -55,7 +55,7 @@
  * The floor
  */
 
-/* The next position of a line, also of a generator that has not been opened; 0 if it is lost. */
+/* The next position of a line, even of a generator that has not been opened; 0 if it is lost. */
 static uint64
 next_position(SfGenerator *generator, int line)
 {
@@ -116,8 +116,8 @@ raise_lines(SfGenerator *generator, SfInstant instant, uint64 position)
 
 /*
  * The floor that restores a durable end which was lost.  If the promise to other servers was not
- * lost with it, the new end is above it too.  An administrator knows the IDs, but may not know a
- * promise, for example one that was written when the server crashed.
+ * lost with it, the new end is above it too.  An administrator can find out the IDs, but not
+ * necessarily a promise, for example one that was written when the server crashed.
  */
 static SfInstant
 floor_above_promise(SfGenerator *generator, SfInstant instant)
@@ -288,8 +288,8 @@ extend_lease(SfGenerator *generator, uint32 machine_id, uint64 start, uint64 end
 }
 
 /*
- * Within a tick, IDs of another machine ID may be smaller than those of this one.  So the cursors
- * leave their ticks, and the IDs of a session increase.
+ * Within a tick, IDs of another machine ID may be smaller than IDs of this machine ID.  So the
+ * cursors leave their ticks, and the IDs of a session increase.
  *
  * A generator that has not been opened starts within the lease when it is opened.
  */
@@ -319,7 +319,7 @@ begin_lease(SfGenerator *generator, uint32 machine_id, SfInstant from, SfInstant
 }
 
 /*
- * What the generator has decides, not what the registry worker has recorded: the worker can have
+ * The state of the generator decides, not the record of the registry worker: the worker can have
  * failed between the two.  The worker is the only process that calls this.
  */
 void

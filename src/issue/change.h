@@ -18,7 +18,7 @@
 extern SfOpening sf_change_floor(SfGenerator *generator, SfInstant instant, bool *raised,
 								 bool *layout_recorded);
 
-/* Close the generator until the next start, also one that is not open.  The lock is held. */
+/* Close the generator until the next start, even if it is not open.  The lock is held. */
 extern void sf_change_stop(SfGenerator *generator);
 
 /*

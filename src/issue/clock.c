@@ -6,9 +6,9 @@
  * callers would wait for years after the clock is corrected.  So the wall clock is compared with
  * the clock that counts from the boot of the machine, and that is never set: their difference is
  * constant, except for corrections of the wall clock.  Shared memory keeps the greatest difference
- * that was accepted, at first that of the start of the server.  A difference that exceeds it is a
- * jump of the clock.  Steps back do not change the greatest difference, so that a clock may return
- * to its previous time.
+ * that was accepted, at first the difference when the server started.  A difference that exceeds
+ * it is a jump of the clock.  Steps back do not change the greatest difference, so that a clock
+ * may return to its previous time.
  *
  * A jump that is not longer than snowflake.max_clock_step is accepted.  So is one from a time
  * before 2010: such a clock is wrong for certain, as one is that has lost its time while the
@@ -114,7 +114,7 @@ longest_jump(void)
 typedef struct Jump
 {
 	pg_atomic_uint64 *kept;
-	uint64		seen;			/* the difference that is there */
+	uint64		seen;			/* the stored difference */
 } Jump;
 
 /*
@@ -181,7 +181,7 @@ sf_clock_refuse(SfGenerator *generator, uint64 position, TimestampTz now)
 /*
  * The clock is read here, after the cursor: a reading from before other sessions moved the cursor
  * would look like a step back.  If nothing above the cursor is reserved, the line was not used
- * since it was opened or raised, and can be ahead by what was reserved before a crash.
+ * since it was opened or raised, and can be ahead by the reservation from before a crash.
  */
 SfLineChoice
 sf_clock_choose_line(SfGenerator *generator, uint64 cursor, uint64 reserved_until,

@@ -287,8 +287,8 @@ await_generation(SfShared *shared, SfGenerator *generator, SfWait *wait)
  * Read the state of the generator (invariant 4).  If it is not open or is being changed, open it or
  * wait a moment, and return false.
  *
- * The barrier pairs with that in sf_end_change: what is read after it is not older than the change
- * that has written the generation.
+ * The barrier pairs with the barrier in sf_end_change: later reads return nothing older than the
+ * change that has written the generation.
  */
 static SF_HOT bool
 read_or_wait(SfShared *shared, SfGenerator *generator, SfWait *wait, StateRead *state)
@@ -326,9 +326,10 @@ set_terms(SfBatchTerms *terms, const StateRead *state, uint32 jitter, TimestampT
 /*
  * Take a batch, if the generator has not changed since its state was read.
  *
- * The barrier lets the generation be read after the swap, and pairs with that in sf_begin_change:
- * if the swapped cursor was that of a change, the generation is no longer the one that was read.
- * On machines that swap by exclusive loads and stores, the swap alone does not order the two.
+ * The barrier lets the generation be read after the swap, and pairs with the barrier in
+ * sf_begin_change: if the swapped cursor was written by a change, the generation differs from the
+ * generation that was read.  On machines that swap by exclusive loads and stores, the swap alone
+ * does not order the two.
  */
 static bool
 swap_cursor(SfGenerator *generator, const StateRead *state, const SfBatch *batch)

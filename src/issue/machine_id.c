@@ -8,7 +8,7 @@
  * and only a restart changes it.
  *
  * If a registry grants leases to this server, the registry worker writes the numbers
- * (issue/change.c), and the configured number is the one that it requests.
+ * (issue/change.c), and requests the configured number.
  */
 #include "postgres.h"
 

@@ -19,7 +19,7 @@
  */
 extern uint32 sf_machine_id(SfShared *shared, SfGeneratorKind kind);
 
-/* The same, but not fixed: what the next call of sf_machine_id returns, or raises. */
+/* The same, but not fixed: the result or the error of the next call to sf_machine_id. */
 extern uint32 sf_next_machine_id(SfShared *shared, SfGeneratorKind kind);
 
 /* The number that is in use, or SF_MACHINE_ID_UNSET if it is not fixed yet. */

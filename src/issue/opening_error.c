@@ -110,7 +110,7 @@ sf_report_not_opened(const SfGenerator *generator, SfOpening reason)
 	elog(ERROR, "unexpected result of opening a generator: %d", (int) reason);
 }
 
-/* The barrier pairs with the one in sf_change_stop. */
+/* The barrier pairs with the barrier in sf_change_stop. */
 void
 sf_refuse_moved_back(SfGenerator *generator)
 {

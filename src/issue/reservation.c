@@ -146,7 +146,7 @@ sf_reservation_extend(SfGenerator *generator, int line, uint64 seen, TimestampTz
 	return true;
 }
 
-/* A session looks again after this time, not with each batch. */
+/* A session looks again only after this time, and not with each batch. */
 #define RETRY_AFTER		10000	/* us */
 
 void

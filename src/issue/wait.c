@@ -73,7 +73,7 @@ max_wait_text(void)
 	return sf_duration_text((int64) sf_settings_max_wait * 1000);
 }
 
-/* The floor that an administrator has set, if it is what callers wait for; 0 if it is not. */
+/* The floor that an administrator has set, if callers wait for it; otherwise 0. */
 static TimestampTz
 future_floor(SfGenerator *generator)
 {
@@ -191,7 +191,7 @@ sf_wait_allowance(SfGenerator *generator, const SfWait *wait, TimestampTz now)
 	return ahead;
 }
 
-/* Ask other sessions to leave free positions to those that have waited, for that many us. */
+/* Ask other sessions to leave free positions to sessions that have waited, for this many us. */
 static void
 ask_to_yield(SfGenerator *generator, SfWait *wait, TimestampTz now, int64 time)
 {

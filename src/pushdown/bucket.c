@@ -9,12 +9,12 @@
  *		b(t) <  c, b(t) <= c	imply	t < c + w
  *
  * If b is monotonic, and c is the beginning of a bucket, a condition on b(t) is equivalent to one
- * on t.  The bucket of c ends where that of c + w begins, since no bucket is longer than w, or as
- * short as half of it.
+ * on t.  The bucket of c ends where the bucket of c + w begins, since no bucket is longer than w,
+ * or as short as half of it.
  *
- * Days and longer units are those of a time zone.  A clock that is set back can repeat a midnight:
- * then b is not monotonic, and b(t) can be after t.  No clock is set back by more than a day, and
- * no time zone is more than a day from UTC, so a day is added on both sides.  An hour and shorter
+ * Days and longer units follow a time zone.  A clock that is set back can repeat a midnight: then
+ * b is not monotonic, and b(t) can be after t.  No clock is set back by more than a day, and no
+ * time zone is more than a day from UTC, so a day is added on both sides.  An hour and shorter
  * units keep the offset from UTC that t has.
  */
 #include "postgres.h"
@@ -103,7 +103,7 @@ is_utc(Node *zone)
 		pg_strcasecmp(TextDatumGetCString(((Const *) zone)->constvalue), "UTC") == 0;
 }
 
-/* A call of date_trunc() or a cast to date. */
+/* A call to date_trunc() or a cast to date. */
 static void
 set_bucket_of_zone(SfBucket *bucket, int64 width, bool utc)
 {

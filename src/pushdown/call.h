@@ -14,8 +14,8 @@
 
 /*
  * A call that returns the time of an ID, which is a column.  The layout is the same for all
- * rows, so the order of the IDs is that of their times, and the time is null exactly if the ID
- * is.  The time can be rounded to a bucket.  Or a call that returns the ID in base 32 (text.c).
+ * rows, so the IDs have the same order as their times, and the time is null exactly if the ID is.
+ * The time can be rounded to a bucket.  Or a call that returns the ID in base 32 (text.c).
  */
 typedef struct SfCall
 {
@@ -36,7 +36,7 @@ typedef struct SfCall
  * Whether an expression is snowflake_timestamp(id), sno_timestamp(id), created_at of
  * snowflake_decode(id) or sno_decode(id), one of these rounded to a bucket, or
  * snowflake_to_base32(id) in any collation, for an id that is a column and a layout that is known.
- * If so, *call is filled.  All replacements begin here, and rely on what is said at SfCall.
+ * If so, *call is filled.  All replacements begin here, and rely on the rules at SfCall.
  */
 extern bool sf_time_call(Node *node, SfCall *call);
 
@@ -50,9 +50,8 @@ extern bool sf_is_between(Oid function);
 extern bool sf_mentions_time(Node *node);
 
 /*
- * A call of another function of the extension: of the one in the schema of a function with the
- * given name, address and types of arguments.  NULL if it is not found, or if the user may not call
- * it.
+ * A call to another function of the extension, in the schema of a function, with the given name,
+ * address and types of arguments.  NULL if it is not found, or if the user may not call it.
  */
 extern FuncExpr *sf_call_sibling(Oid function, const char *name, PGFunction address,
 								 List *arguments, Oid collation, bool *depends_on_role);

@@ -56,7 +56,8 @@ is_kept_apart(const RangeTblEntry *entry)
 /*
  * Whether a query has conditions on the time of an ID at a level whose columns can come from a part
  * that is kept apart.  Such a part is in the range table, at any depth, or in a common table
- * expression, also of an outer level ("outer").  If there is such a part, *apart becomes true.
+ * expression, including one of an outer level ("outer").  If there is such a part, *apart becomes
+ * true.
  */
 static bool
 has_early_conditions(Query *query, bool outer, bool *apart)

@@ -6,8 +6,8 @@
  * columns, becomes a range of IDs, and stays beside it (replace.c), as do conditions that partial
  * indexes or partitions need (exempt.c).  The planner multiplies the estimate of the range by one of
  * the condition, which it takes from nothing.  But the condition is true for nearly all rows of the
- * range: those of a bucket are spread over the bucket and the slack around it, and a bound of the
- * time is that of the first column of the row.
+ * range: the rows of a bucket are spread over the bucket and the slack around it, and a bound of
+ * the time is the bound of the first column of the row.
  *
  * The planner has no hook for the estimate of an operator.  It asks for the statistics of a column
  * by a hook, first for the range, which is before the condition in the list of conditions.  The
@@ -30,8 +30,8 @@
 static get_relation_stats_hook_type prev_hook = NULL;
 
 /*
- * Whether a condition on the time of a column stays beside a range.  The conditions of a child are
- * those of its topmost parent that is a table.
+ * Whether a condition on the time of a column stays beside a range.  A child has the conditions of
+ * its topmost parent that is a table.
  */
 static bool
 has_range(PlannerInfo *root, RelOptInfo *rel, const SfCall *call, bool is_row)

@@ -11,7 +11,7 @@
  *	 of one of its partitions.  They do not find the rows of a time within the index or partition,
  *	 so the conditions are kept beside those on the ID.
  *
- * The indexes are those of the relation that the query names.  CHECK constraints have no effect: one
+ * Only indexes of the relation that the query names count.  CHECK constraints have no effect: one
  * of the table itself is true for all of its rows, and children of an inheritance parent can have
  * constraints on the ID.
  */
@@ -127,7 +127,7 @@ fixes_attribute(SfPass *pass, Oid operator, List *arguments, AttrNumber attribut
 	return false;
 }
 
-/* Whether the query compares a column by =, also with the elements of an array. */
+/* Whether the query compares a column by =, or with the elements of an array by =. */
 static bool
 is_fixed(SfPass *pass, AttrNumber attribute, Oid family)
 {
@@ -168,7 +168,7 @@ has_key(Relation index, Search *search)
 		index->rd_indcollation[i] == search->call->collation;
 }
 
-/* What becomes of the conditions because of an index. */
+/* The treatment of the conditions because of an index. */
 static SfTreatment
 treatment_by_index(Relation index, Search *search)
 {
@@ -182,7 +182,7 @@ treatment_by_index(Relation index, Search *search)
 	return in_predicate ? SF_KEPT : SF_REPLACED;
 }
 
-/* What becomes of the conditions because of the indexes of a relation. */
+/* The treatment of the conditions because of the indexes of a relation. */
 static SfTreatment
 treatment_by_indexes(Relation relation, Search *search)
 {

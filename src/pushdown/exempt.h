@@ -10,13 +10,14 @@
 #include "pushdown/match.h"
 
 /*
- * What becomes of conditions on the time of an ID, from an attribute of a relation: the planner may
- * be able to use them as they are written.
+ * The treatment of conditions on the time of an ID, from an attribute of a relation: the planner
+ * may be able to use them as they are written.
  */
 extern SfTreatment sf_treatment(SfPass *pass, Oid relid, AttrNumber attribute, const SfCall *call);
 
 /*
- * The same for a call of a column of the pass's relation; conditions on other calls are unchanged.
+ * The same for a call with a column of the pass's relation; conditions on other calls are
+ * unchanged.
  */
 extern SfTreatment sf_treatment_in_relation(SfPass *pass, const SfCall *call);
 

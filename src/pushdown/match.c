@@ -34,7 +34,7 @@
 #define MAX_INSTANTS_OF_PARENT 10
 #define MAX_INSTANTS_OF_PASS 1000
 
-/* What becomes of conditions on the time of a column. */
+/* The treatment of conditions on the time of a column. */
 typedef struct SfDecision
 {
 	SfCall		call;
@@ -52,7 +52,7 @@ same_call(const SfCall *a, const SfCall *b)
 		equal(a->layout_argument, b->layout_argument);
 }
 
-/* What becomes of conditions on the time of a column, as decided for its first call. */
+/* The treatment of conditions on the time of a column, as decided for its first call. */
 static SfTreatment
 treatment_of(SfPass *pass, const SfCall *call)
 {
@@ -219,7 +219,7 @@ rows_of(SfPass *pass, const SfCall *call)
 		relation_of(pass, call)->tuples;
 }
 
-/* What becomes of conditions on the time of a table, which need not be the table of the pass. */
+/* The treatment of conditions on the time of a table, which need not be the table of the pass. */
 static SfTreatment
 treatment_of_table(const SfPass *pass, SfCall *call)
 {

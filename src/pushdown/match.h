@@ -12,7 +12,7 @@
 
 #include "pushdown/call.h"
 
-/* What becomes of the conditions on the time of a column. */
+/* The treatment of the conditions on the time of a column. */
 typedef enum SfTreatment
 {
 	SF_UNCHANGED,
@@ -24,7 +24,7 @@ typedef enum SfTreatment
 typedef struct SfPass
 {
 	/*
-	 * What becomes of conditions on the time of a column; asked once for each
+	 * The treatment of conditions on the time of a column; asked once for each
 	 * call.
 	 */
 	SfTreatment (*treatment) (struct SfPass *pass, const SfCall *call);
@@ -37,7 +37,7 @@ typedef struct SfPass
 	RelOptInfo *rel;
 	/* The innermost query, if the planner has not begun (early.c). */
 	const struct SfQueryLevel *level;
-	bool		inlines_between;	/* calls of snowflake_between() */
+	bool		inlines_between;	/* calls to snowflake_between() */
 	bool		adds_only;		/* conditions to others, which remain */
 	/* In AND and OR a condition may become null instead of false. */
 	bool		in_expression;	/* of another kind */

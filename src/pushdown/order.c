@@ -3,17 +3,18 @@
  *	  The order of IDs is the order of their times.
  *
  * An index on an ID returns the rows in the order of their times as well: the time never decreases
- * from one ID to the next, and it is null exactly if the ID is.  The planner does not know
- * this.  So whenever a query could use the order of a time, each index on its ID is described to
- * the planner as an index on the time, and each partitioning by ranges of the ID as one by ranges
- * of the time.  Nothing of the query changes: it sorts, groups and compares by the time, and the
+ * from one ID to the next, and it is null exactly if the ID is.  The planner cannot derive this.
+ * So whenever a query could use the order of a time, each index on its ID is described to the
+ * planner as an index on the time, and each partitioning by ranges of the ID as one by ranges of
+ * the time.  Nothing of the query changes: it sorts, groups and compares by the time, and the
  * planner chooses by cost whether to read the rows in this order.  So this serves every use of an
  * order: ORDER BY, with further keys too (an incremental sort does the rest), WITH TIES, DISTINCT,
  * GROUP BY, window functions, min() and max(), merge joins, and the merge of partitions or of a
  * UNION ALL.
  *
- * A time is any call of sf_time_call() whose bucket is monotonic, or the text of an ID, if it is
- * compared byte by byte.  What is said here of the time of an ID is true for such a text.
+ * A time is any call that sf_time_call() finds and whose bucket is monotonic, or the text of an
+ * ID, if it is compared byte by byte.  All statements here about the time of an ID are true for
+ * such a text.
  *
  * Indexes
  *
@@ -21,8 +22,8 @@
  * sort keys, and the sides of mergejoinable conditions, into equivalence classes.  A member of a
  * class that is the time of a column of the relation is put in place of this column in a copy of
  * each index that has the column as a key, and core derives the order of the copy, as for an index
- * on the expression.  That order can go on, because rows with equal times are in the order of their
- * IDs:
+ * on the expression.  That order can continue, because rows with equal times are in the order of
+ * their IDs:
  *
  *		index on			order of the query				order of the index
  *		(id)				time, status					time
@@ -225,9 +226,9 @@ order_with(PlannerInfo *root, const IndexOptInfo *index, int place, const Ordere
 }
 
 /*
- * An order whose last key has the order of a column, and what the query wants after it, as far as
- * this has the order of the same column.  All of them are null for the same rows, so only the last
- * key says where nulls are.
+ * An order whose last key has the order of a column, and the keys that the query wants after it,
+ * as far as they have the order of the same column.  All of them are null for the same rows, so
+ * only the last key says where nulls are.
  */
 static List *
 continued(PlannerInfo *root, List *members, AttrNumber column, List *keys)
@@ -250,8 +251,8 @@ continued(PlannerInfo *root, List *members, AttrNumber column, List *keys)
 }
 
 /*
- * An order whose last key is that of an expression, continued, as far as the query can use it; NIL
- * if it has no use for the expression, or if this is the ID itself, for any key that follows.
+ * An order whose last key is an expression, continued, as far as the query can use it; NIL if it
+ * has no use for the expression, or if this is the ID itself, for any key that follows.
  */
 static List *
 useful_order(PlannerInfo *root, RelOptInfo *rel, List *members, const Ordered *ordered,

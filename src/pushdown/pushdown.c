@@ -54,8 +54,8 @@ static sf_relation_hook_type prev_hook = NULL;
  * The planner merges the tables of a UNION ALL into the query as children of one parent, which is
  * not a relation.  When it processes a child, the conditions on the parent have already been
  * distributed, and they are copied to the child, with the child's columns, only after the hook.  So
- * they cannot be replaced.  But a child has conditions of its own, those of its security
- * policies.  The replaced conditions are added to these; they are true for the same rows.
+ * they cannot be replaced.  But a child has conditions of its own, from its security policies.
+ * The replaced conditions are added to these; they are true for the same rows.
  *
  * Security policies are evaluated before other conditions.  The conditions that are added here may
  * be evaluated at the same time, since they reveal nothing about the rows: comparisons of IDs are
@@ -164,9 +164,9 @@ sf_pushdown_init(void)
 /*
  * Planner support functions of snowflake_timestamp(), snowflake_boundary() and others
  *
- * The planner calls them when it simplifies a call of the function.  They note that the plan
- * depends on the function, and the hook looks for this dependency.  So a plan is also
- * made again if the function or its privileges change, and the library is loaded in time.
+ * The planner calls them when it simplifies a call to the function.  They note that the plan
+ * depends on the function, and the hook looks for this dependency.  So a plan is also made again
+ * if the function or its privileges change, and the library is loaded in time.
  *
  * Two calls are simplified, to the form with the layout as an argument, which is IMMUTABLE.  min()
  * and max() use an index only if their argument is IMMUTABLE, so this is done for

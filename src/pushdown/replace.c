@@ -17,7 +17,7 @@
  *		(snowflake_timestamp(id), ...) < (t, ...)	id < b(t') beside it
  *
  * Comparisons of sno_timestamp(id) are replaced in the same way, with sno_boundary(t).  If
- * t is a constant, the bound is a constant.  Otherwise the bound is a call of the immutable
+ * t is a constant, the bound is a constant.  Otherwise the bound is a call to the immutable
  * function, which the planner evaluates if it can determine the value of t.  Nothing folds
  * constants after this, so the conditions are built as the planner would leave them.
  *
@@ -70,8 +70,8 @@ compare_with_constant(const SfComparison *comparison, StrategyNumber strategy, T
 }
 
 /*
- * A call of the function that returns the bound of an instant.  NULL if the function is
- * missing or the user may not call it.
+ * A call to the function that returns the bound of an instant.  NULL if the function is missing or
+ * the user may not call it.
  */
 static Expr *
 bound_call(SfPass *pass, const SfComparison *comparison, Node *instant)

@@ -36,8 +36,8 @@
 #include "pushdown/text.h"
 
 /*
- * The ID of a text, as a call of the function.  NULL if the function is missing or the user may not
- * call it.
+ * The ID of a text, as a call to the function.  NULL if the function is missing or the user may
+ * not call it.
  */
 static Expr *
 id_of_text(SfPass *pass, const SfCall *call, Expr *text, Oid collation)
@@ -87,7 +87,10 @@ replace_range(const SfComparison *comparison, Const *constant)
 											Int64GetDatum(bound), false, true));
 }
 
-/* The ID whose text is compared with that of another ID; NULL if it is not worth comparing IDs. */
+/*
+ * The ID whose text is compared with the text of another ID; NULL if it is not worth comparing
+ * IDs.
+ */
 static Expr *
 other_id(SfPass *pass, const SfCall *call, Node *text)
 {

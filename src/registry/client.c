@@ -44,8 +44,8 @@
 #define LEASE_COLUMNS	7
 
 /*
- * Microseconds since 1970.  The earliest is that of the type timestamptz.  The latest is within
- * that type.
+ * Microseconds since 1970.  The earliest is the earliest time of the type timestamptz.  The latest
+ * is within that type.
  */
 #define EARLIEST		(MIN_TIMESTAMP - SF_UNIX_EPOCH)
 #define LATEST			PG_INT64_MAX

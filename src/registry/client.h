@@ -26,14 +26,15 @@ typedef struct SfClaim
 } SfClaim;
 
 /*
- * No function here raises an error.  The wait for an answer lasts some seconds at most.  The answer
- * is that of the connection; it is set by a call for a lease, and by any other call that fails.
+ * No function here raises an error.  The wait for an answer lasts some seconds at most.  The
+ * answer is stored with the connection; it is set by a call for a lease, and by any other call
+ * that fails.
  *
  * Ask for the identity of the registry.  Returns false if that fails.
  */
 extern bool sf_registry_identity(SfConnection *connection, int64 *identity);
 
-/* Claim a lease, or renew the one that is held. */
+/* Claim a lease, or renew the current one. */
 extern void sf_registry_ask(SfConnection *connection, const SfClaim *claim, bool renewal);
 
 /*

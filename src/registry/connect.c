@@ -42,7 +42,7 @@
  */
 #define LONGEST_ANSWER	65536	/* bytes */
 
-/* The address to connect to.  Empty values are those of the connection string. */
+/* The address to connect to.  Empty values are taken from the connection string. */
 typedef struct Address
 {
 	char		host[NI_MAXHOST];
@@ -71,7 +71,7 @@ sf_connection_limit(SfConnection *connection, int64 timeout)
 /*
  * Count the bytes that libpq is about to read.  Returns false if they are too many.  Libpq itself
  * has no limit: it keeps all messages of a query in memory, and accepts a message of a gigabyte.
- * Bytes that arrive between this call and libpq's are not counted, and those that libpq leaves in
+ * Bytes that arrive between this call and libpq's are not counted, and bytes that libpq leaves in
  * the socket are counted again.
  */
 static bool
@@ -141,7 +141,7 @@ complete_connection(SfConnection *connection)
 }
 
 /*
- * Append the reason for which a connection failed to those of the previous hosts.  If the attempt
+ * Append the reason why a connection failed to the reasons of the previous hosts.  If the attempt
  * has not ended, libpq's message contains the address but no reason.
  */
 static void

@@ -10,17 +10,18 @@
  * fail.  When the server is stopped, the worker closes the generators and releases the rest of
  * the lease.
  *
- * The worker is one loop that waits until the next attempt is due.  The calls of the registry are
+ * The worker is one loop that waits until the next attempt is due.  The calls to the registry are
  * in client.c and connect.c, and the state that they change is in state/lease.c.  Sessions never
- * connect to the registry: a session that reaches the end of the lease, or fails, wakes the worker.
- * The times of attempts are random, so that servers do not ask in lock-step (core/attempt.h).
+ * connect to the registry: a session that reaches the end of the lease, or fails, wakes the
+ * worker.  The times of attempts are random, so that servers do not ask in lock-step
+ * (core/attempt.h).
  *
  * With snowflake.registry_standby, the worker also runs on a standby, and holds a lease there
- * before the server is promoted.  The lease is in memory alone, as on any server, and the machine
- * ID is not that of the primary.  No ID is issued before the promotion, and so the whole lease is
- * released if the standby is stopped.  A standby does not claim the machine ID of
- * snowflake.machine_id, which its primary is likely to hold, and cannot record the identity of the
- * registry: in these cases it claims when it is promoted.
+ * before the server is promoted.  The lease is in memory alone, like on any server, and the
+ * machine ID differs from the machine ID of the primary.  No ID is issued before the promotion,
+ * and so the whole lease is released if the standby is stopped.  A standby does not claim the
+ * machine ID of snowflake.machine_id, which its primary is likely to hold, and cannot record the
+ * identity of the registry: in these cases it claims when it is promoted.
  *
  * A lease is held under a token (state/postmaster_memory.c).  The token belongs to one run of
  * the postmaster and to one lease.  A claim under a token that holds a lease returns that
@@ -290,12 +291,12 @@ record_registry(int64 identity, SfAnswer *answer)
 /*
  * Whether the registry is the one from which the leases of this server come.
  *
- * Leases of one registry do not overlap, but those of two registries can: if some servers lease
+ * Leases of one registry do not overlap, but leases of two registries can: if some servers lease
  * from one registry and some from another, two servers can be granted the same machine ID.  So a
  * server records the identity of its registry before its first claim there, and claims from no
  * other registry until an administrator calls snowflake_accept_registry().  Nothing at all is
- * requested from another registry, since the lease number of this server would start a grace period
- * there.
+ * requested from another registry, since the lease number of this server would start a grace
+ * period there.
  *
  * The identity must be present wherever the data is: on standbys, after a crash, and in a restored
  * backup.  So it is one of the numbers that a server must not forget (durable.h).  It is 0 if none
@@ -436,7 +437,7 @@ unset_worker(int code, Datum argument)
 	set_worker(sf_shared_required(), NULL);
 }
 
-/* Describe this server, for administrators who read the registry. */
+/* Describe this server, for the administrators of the registry. */
 static void
 describe_holder(void)
 {

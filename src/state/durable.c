@@ -24,14 +24,14 @@
  * open_locked (reservation.c) writes it again, for standbys.
  *
  * PostgreSQL reads and writes a number under ReplicationOriginLock, which cannot be interrupted,
- * and its writer can wait for the disk.  So shared memory has a copy of the numbers, and a process
- * that reads one does not wait behind a disk.  The first process that reads or writes a number
- * after recovery reads all of them, so before that no process of ours can hold the lock during a
- * write.  Afterwards only this file changes the numbers: a process that writes one changes the
- * copy next, an end of a reservation at once, any other number when it is on disk.  During
- * recovery, when replay changes the numbers, the copy is not used.
+ * and its writer can wait for the disk.  So shared memory contains a copy of the numbers, and a
+ * process that reads one does not wait behind a disk.  The first process that reads or writes a
+ * number after recovery reads all of them, so before that no process of ours can hold the lock
+ * during a write.  Afterwards only this file changes the numbers: a process that writes one
+ * changes the copy next, an end of a reservation at once, any other number when it is on disk.
+ * During recovery, when replay changes the numbers, the copy is not used.
  *
- * When an administrator drops the numbers (functions/state.c), no number is written any more until
+ * When an administrator drops the numbers (functions/state.c), no further number is written until
  * the next start, and the copy stays as it is.
  */
 #include "postgres.h"
@@ -162,7 +162,7 @@ to_number(SfInstant end)
 	return Max((uint64) end - (uint64) SF_UNIX_EPOCH, 1);
 }
 
-/* An end after the last tick is that of another layout.  Nothing is issued above it. */
+/* An end after the last tick belongs to another layout.  Nothing is issued above it. */
 bool
 sf_durable_end(SfGeneratorKind kind, int line, SfInstant *end)
 {

@@ -14,7 +14,9 @@
 
 #include "state/generator_state.h"
 
-/* The numbers; their values are those of the origins.  A number that was never written is 0. */
+/*
+ * The numbers; their values are the numbers of the origins.  A number that was never written is 0.
+ */
 typedef enum SfDurable
 {
 	SF_DURABLE_PROMISE = 65528, /* the last promise to other servers, an ID;
@@ -96,7 +98,7 @@ typedef enum SfOpening
 	SF_OPENING_DONE,			/* now or before */
 	SF_OPENING_LOST,			/* the durable state or the layout was never
 								 * written, or is lost */
-	SF_OPENING_INVALID,			/* the recorded numbers are not those of a
+	SF_OPENING_INVALID,			/* the recorded numbers do not describe a
 								 * layout */
 	SF_OPENING_OTHER_LAYOUT,	/* another layout is recorded */
 	SF_OPENING_MOVED_BACK,		/* closed until the next start */

@@ -3,15 +3,15 @@
  *	  The state of a generator, in shared memory.
  *
  * A generator issues IDs of one kind.  There are two: one for IDs of type bigint, and one for IDs
- * of type sno, which has two lines (core/line.h).  They share only the code.  src/README.md has the
- * invariants.  A line has a cursor, an end of its reservation, and a durable number, which is the
- * end on disk.  In a run of the server these only move forward; only the end in memory is cut to
- * the lease.
+ * of type sno, which has two lines (core/line.h).  They share only the code.  src/README.md lists
+ * the invariants.  A line has a cursor, an end of its reservation, and a durable number, which is
+ * the end on disk.  In a run of the server these only move forward; only the end in memory is cut
+ * to the lease.
  *
  * A generator is in one of these states:
  *
  *	UNOPENED	It has not issued an ID in this run of the server.  Only its durable numbers show
- *				what was issued before.  The generation is SF_GENERATION_UNOPENED.
+ *				which IDs were issued before.  The generation is SF_GENERATION_UNOPENED.
  *	OPEN		In each line everything below the cursor was issued or is lost, and nothing at or
  *				above it was issued.  Sessions take batches up to reserved_until, which is on disk.
  *				The generation is even.
@@ -306,7 +306,7 @@ sf_generator_is_open(SfGenerator *generator)
 {
 	if (unlikely(pg_atomic_read_u32(&generator->generation) == SF_GENERATION_UNOPENED))
 		return false;
-	pg_read_barrier();			/* pairs with the one in sf_end_change */
+	pg_read_barrier();			/* pairs with the barrier in sf_end_change */
 	return true;
 }
 
@@ -342,8 +342,9 @@ extern void sf_generator_leave_tick(SfGenerator *generator);
 
 /*
  * Begin a change, so that sessions take no batch, and end it, so that sessions drop the batches
- * that they hold.  change.c has the protocol.  The lock is held from before the first call until
- * after the second; nothing in between raises an error.  sf_end_change also opens a generator.
+ * that they hold.  change.c describes the protocol.  The lock is held from before the first call
+ * until after the second; nothing in between raises an error.  sf_end_change also opens a
+ * generator.
  */
 extern void sf_begin_change(SfGenerator *generator);
 extern void sf_end_change(SfGenerator *generator);

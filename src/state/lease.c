@@ -58,8 +58,8 @@ sf_lease_init(SfLeaseState *registry)
 }
 
 /*
- * The worker does not note that the lease has ended: an attempt that hangs, as in the resolver, can
- * last longer than the lease.
+ * The worker does not note that the lease has ended: an attempt that hangs, for example in the
+ * resolver, can last longer than the lease.
  */
 SfLeaseState
 sf_lease_state(SfLeaseState *registry)

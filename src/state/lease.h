@@ -83,8 +83,8 @@ extern const char *sf_lease_state_name(SfLeaseStatus state);
 extern SfLeaseStatus sf_lease_record(SfLeaseState *registry, const SfAnswer *answer);
 
 /*
- * For the registry worker alone: there is no lease any more; the next lease will have another
- * token.  The caller then closes the generators.
+ * For the registry worker alone: the lease has ended; the next lease will have another token.  The
+ * caller then closes the generators.
  */
 extern void sf_lease_forget(SfLeaseState *registry);
 

@@ -58,7 +58,7 @@ typedef struct PostmasterMemory
 
 static PostmasterMemory *memory = NULL;
 
-/* The checksum of what is in memory now. */
+/* The checksum of the current contents. */
 static pg_crc32c
 memory_checksum(void)
 {

@@ -25,9 +25,9 @@ typedef struct SfLease
 } SfLease;
 
 /*
- * Create the memory, in the postmaster, when it preloads the library.  All functions except those
- * of machine IDs and of the durable state are for servers with a registry, and for the registry
- * worker alone unless another process is named.
+ * Create the memory, in the postmaster, when it preloads the library.  All functions except the
+ * functions for machine IDs and the durable state are for servers with a registry, and for the
+ * registry worker alone unless another process is named.
  */
 extern void sf_postmaster_memory_init(void);
 

@@ -96,7 +96,7 @@ sub stop
 	delete @$self{qw(child alive)};
 }
 
-# Read so many bytes; returns undef at the end.
+# Read this number of bytes; returns undef at the end.
 sub receive
 {
 	my ($client, $length) = @_;

@@ -101,7 +101,7 @@ sub copy_of
 	return $copy;
 }
 
-# Start a server under a clock, or that of the registry.
+# Start a server under a clock, or start the server of the registry.
 sub start
 {
 	my ($self, $server, $clock) = @_;

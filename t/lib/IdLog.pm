@@ -1,6 +1,6 @@
 # All the IDs that servers have issued in a test, and the properties that they must have: none is
-# issued twice (P1), the time of each is that of the clock (P2), and those of a session increase
-# (P3).  The layout is "twitter", and snowflake.max_ahead its default.
+# issued twice (P1), the time of each agrees with the clock (P2), and the IDs of a session increase (P3).  The layout
+# is "twitter", and snowflake.max_ahead its default.
 package IdLog;
 
 use SnowflakeTest;
@@ -45,8 +45,7 @@ sub query
 	return "SELECT $clock, snowflake_nextval(), $clock FROM generate_series(1, $count);";
 }
 
-# Record IDs that were issued to one session, one after the other: lines of the clock before,
-# the ID, and the clock after it.
+# Record IDs issued to one session, one after the other: lines of the clock before, the ID, and the clock after it.
 sub record
 {
 	my ($self, $lines) = @_;

@@ -1,5 +1,5 @@
-# A registry, the servers that hold its leases ("holders"), by their names, and all the leases
-# that it has granted: those of one machine ID must not overlap.
+# A registry, the servers that hold its leases ("holders"), by their names, and all the leases that it has granted:
+# leases of one machine ID must not overlap.
 package LeaseLog;
 
 use strict;

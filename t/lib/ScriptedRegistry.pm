@@ -1,6 +1,6 @@
-# A false registry whose answers the test gives one by one, for clients that use any driver: it reads the parameters of each
-# call of snowflake_registry, and answers only when the test says so.  It has no process of its own: the test calls
-# handles() and serve().
+# A false registry whose answers the test gives one by one, for clients that use any driver: it reads the parameters of
+# each call to snowflake_registry, and answers only when the test says so.  It has no process of its own: the test
+# calls handles() and serve().
 #
 # It does not run SQL.  A call is a statement with claim(...), renew(...) or release(...), of which each argument has at most
 # one parameter or literal: times are in microseconds since 1970, and lengths in seconds.  Its condition

@@ -385,7 +385,7 @@ sub restart_with_layout
 }
 
 # Move a generator back to an instant, an expression of SQL, and restart the server, which then issues
-# IDs from there on.  Returns the messages of the call.  The kind is "sno", or that of bigint.
+# IDs from there on.  Returns the messages of the call.  The kind is "sno", or undef for bigint.
 sub move_back
 {
 	my ($server, $instant, $kind) = @_;

@@ -37,7 +37,7 @@ sub set
 	$self->put(0, $seconds);
 }
 
-# Set how many seconds the monotonic clock is off; that of the time since the machine booted is not.
+# Set how many seconds the monotonic clock is off; the clock since the machine booted is not.
 sub set_monotonic
 {
 	my ($self, $seconds) = @_;

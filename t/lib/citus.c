@@ -1,8 +1,8 @@
 /*
  * citus.c
  *	  A library that imitates Citus: it has the settings of Citus, and a planner hook that reports
- *	  which queries it receives that call snowflake_timestamp() or snowflake_between().  It counts the
- *	  calls of its other hooks, which the libraries after it have to call.
+ *	  which queries it receives that call snowflake_timestamp() or snowflake_between().  It counts
+ *	  the calls to its other hooks, which the libraries after it have to call.
  */
 #include "postgres.h"
 

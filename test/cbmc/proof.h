@@ -2,10 +2,10 @@
  * proof.h
  *	  What the proofs have in common: their claims, and the values that they are about.
  *
- * CBMC knows the functions nondet_...(): each returns any value of its type.  assume() leaves out runs, and
- * always() has to hold in all that are left.  A mistake in the assumptions could leave out
- * too many, so each proof also has cases that have to be among them: sometimes() is met if
- * its condition holds in some run.
+ * CBMC defines the functions nondet_...(): each returns any value of its type.  assume() leaves
+ * out runs, and always() has to hold in all that are left.  A mistake in the assumptions could
+ * leave out too many, so each proof also has cases that have to be among them: sometimes() is met
+ * if its condition holds in some run.
  *
  * A proof is about any layout that sf_layout_parse could read.  If LAYOUT is defined, it is
  * about that one (layouts.c).

@@ -1,6 +1,7 @@
 /*
  * ticks.c
- *	  The ticks of an instant: the one in which it lies, and the first that does not begin before it.
+ *	  The ticks of an instant: the tick in which it lies, and the first that does not begin before
+ *	  it.
  *
  * Any instant, any tick from 0 to the one after the last.  The code has no loop.
  */

@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
 
 # Compares docs/reference with a server that has both extensions: each function, setting, column of a view, wait
-# event and alert is on its page, with its signature, default or type, and none is there that does not
-# exist.  Prints TAP; run by test/docs/run, from the root of the checkout, in a database with both extensions.
+# event and alert is on its page, with its signature, default or type, and no entry is left that does not exist.
+# Prints TAP; run by test/docs/run, from the root of the checkout, in a database with both extensions.
 #
 #   reference.pl
 #
@@ -115,7 +115,8 @@ sub check_functions
 	return;
 }
 
-# A shorter page: its signatures are those of the page that has all, and functions and settings that it names exist.
+# A shorter page: its signatures are the same as on the page that lists all, and functions and settings that it names
+# exist.
 sub check_summary
 {
 	my ($summary, $page) = @_;

@@ -110,8 +110,8 @@ BEGIN
 END $$;
 
 /*
- * A plan with pushdown is worse if its work exceeds that of the plan without pushdown by more than
- * 8 pages.  The planner's estimates are not compared.
+ * A plan with pushdown is worse if its work exceeds the work of the plan without pushdown by more
+ * than 8 pages.  The planner's estimates are not compared.
  */
 CREATE TABLE plans (number integer, query text, worse boolean, slower boolean, fewer_pages boolean);
 CREATE PROCEDURE compare(number integer, query text) LANGUAGE plpgsql AS $$

@@ -6,7 +6,7 @@
  *	  "P7: A promoted standby, or a server recovered to a point in time, never issues an ID of a
  *	  transaction that it has replayed, even if its clock or that of the old primary was wrong."
  *
- * All IDs of a run are remembered, except those that may be issued again.  Beside this, the reasons
+ * All IDs of a run are remembered, except IDs that may be issued again.  Beside this, the reasons
  * for which no ID is issued twice are checked: the reservation is on disk, the machine ID is
  * configured or leased, and the sequence number is in the range.
  */

@@ -14,7 +14,7 @@ static LWLockPadded tranche[SF_LOCK_COUNT];
 
 LWLockPadded *MainLWLockArray = main_locks;
 
-/* Who holds each lock of the tranche, and whether an abort has released it last. */
+/* The holder of each lock of the tranche, and whether an abort has released it last. */
 static Process *holders[SF_LOCK_COUNT];
 static bool aborted[SF_LOCK_COUNT];
 
@@ -150,7 +150,7 @@ ConditionVariablePrepareToSleep(ConditionVariable * variable)
 	current->signaled = current->wakes_others = false;
 }
 
-/* The number of the lock to which a condition variable belongs; -1 if it is that of waiters. */
+/* The number of the lock to which a condition variable belongs; -1 if it belongs to waiters. */
 static int
 number_of_variable(ConditionVariable * variable)
 {
@@ -190,7 +190,7 @@ ConditionVariableTimedSleep(ConditionVariable * variable, long ms, uint32 event)
 
 /*
  * condition_variable.c: before 17 it returns nothing.  It locks the spinlock that a signal has locked
- * before, so later reads find what was written before the signal.
+ * before, so later reads find all that was written before the signal.
  */
 #if PG_VERSION_NUM >= 170000
 bool

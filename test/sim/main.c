@@ -1,6 +1,6 @@
 /*
  * main.c
- *	  Runs, one for each seed; README.md has the options.
+ *	  Runs, one for each seed; README.md lists the options.
  */
 #include "oracles.h"
 

@@ -15,7 +15,7 @@
 #define DATABASES	320			/* more than horizon.c keeps */
 #define START		((TimestampTz) INT64CONST(820000000000000)) /* of the wall clock */
 
-/* A call of the extension, with what was known when it began. */
+/* A call to the extension, with the state when it began. */
 typedef struct Call
 {
 	SfGeneratorKind kind;

@@ -52,7 +52,7 @@ layout_is_recorded(void)
 	return in_memory[NUMBER(EPOCH)] == packed.epoch && in_memory[NUMBER(LAYOUT)] == packed.fields;
 }
 
-/* What is in memory about a line, as an instant. */
+/* The state of a line in memory, as an instant. */
 TimestampTz
 end_of(int number)
 {

@@ -2,8 +2,9 @@
  * registry.c
  *	  The registry of machine IDs, and what the registry worker does with its answers.
  *
- * Leases of one machine ID do not overlap.  The worker is that of src/registry/worker.c without its
- * connection and its plan: it records an answer, and passes the lease to the generators.
+ * Leases of one machine ID do not overlap.  The worker is the worker of src/registry/worker.c
+ * without its connection and its plan: it records an answer, and passes the lease to the
+ * generators.
  */
 #include "oracles.h"
 

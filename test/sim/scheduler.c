@@ -28,7 +28,7 @@ extern char __start_sfdata[],
 #define DATA_SIZE	((size_t) (__stop_sfdata - __start_sfdata))
 #define BSS_SIZE	((size_t) (__stop_sfbss - __start_sfbss))
 
-/* The compiler must not assume that it knows what is in the sections. */
+/* The compiler must not make assumptions about the contents of the sections. */
 #define SECTIONS_CHANGE()	__asm__ volatile("" ::: "memory")
 
 Config		config;

@@ -239,7 +239,7 @@ read_horizon(void)
 	call_horizon(&held[i], is_new);
 }
 
-/* As snowflake_wait() does.  The horizon is that of the next snapshot. */
+/* As snowflake_wait() does.  The horizon belongs to the next snapshot. */
 static void
 wait_for_rows(void)
 {

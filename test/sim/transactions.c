@@ -65,7 +65,7 @@ leave_array(Transaction *t, TransactionState state)
 
 static Process *object_holder;	/* see LockSharedObject */
 
-/* All at the begin of a run; otherwise those that have not ended. */
+/* All at the begin of a run; otherwise the transactions that have not ended. */
 void
 forget_transactions(bool all)
 {
@@ -206,7 +206,10 @@ add_row(int64 id)
  * Locks of prepared transactions
  */
 
-/* lock.c: kept until the end of the transaction, also if it is prepared; in its state file and WAL. */
+/*
+ * lock.c: kept until the end of the transaction, even if it is prepared; in its state file and
+ * WAL.
+ */
 LockAcquireResult
 LockAcquire(const LOCKTAG *tag, LOCKMODE mode, bool session, bool dont_wait)
 {

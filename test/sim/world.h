@@ -4,8 +4,8 @@
  *
  * One process and one thread run the extension's objects as they are compiled for a server.  Each
  * simulated process is a coroutine with its own copy of their variables; shared memory is one
- * block.  The comment before each function of PostgreSQL that is simulated names its file, and
- * what is believed about it.  README.md has an overview.
+ * block.  The comment before each function of PostgreSQL that is simulated names its file, and the
+ * assumptions about it.  README.md has an overview.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -66,7 +66,7 @@ typedef struct Config
 {
 	/* The settings of the server; start_postmaster and a reload apply them. */
 	SfLayout	layouts[2];
-	int			layout;			/* the one that is configured */
+	int			layout;			/* the configured one */
 	SfSequenceRange range,
 				sno_range;
 	int			machine_id,
@@ -232,14 +232,17 @@ extern void trace_line(const char *format,...) pg_attribute_printf(1, 2);
 /* A promise is broken: end the run. */
 extern void fail(const char *format,...) pg_attribute_printf(1, 2) __attribute__((noreturn));
 
-/* Run the processes until the scenario is over or steps were made.  Returns what is wrong, or NULL. */
+/*
+ * Run the processes until the scenario is over or steps were made.  Returns the fault that was
+ * found, or NULL.
+ */
 extern const char *run_processes(int64 longest);
 
 extern void start_process(int number, void (*main) (void));
 extern void end_processes(void);
 extern void restart_process(void (*main) (void)) __attribute__((noreturn));
 
-/* Save and load the variables of the postmaster; those of a new one. */
+/* Save and load the variables of the postmaster; the variables of a new one. */
 extern void init_images(void);
 extern void save_postmaster(void);
 extern void load_postmaster(bool new);

@@ -146,7 +146,10 @@ compare_bytes(const char *a, size_t a_length, const char *b, size_t b_length)
 	return result != 0 ? result : (a_length > b_length) - (a_length < b_length);
 }
 
-/* Whether a bound is right: its text is not below the text, and that of the number before is. */
+/*
+ * Whether a bound is correct: its text is not below the text, and the text of the previous number
+ * is.
+ */
 static bool
 is_bound(const char *text, size_t length)
 {

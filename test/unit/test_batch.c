@@ -205,7 +205,7 @@ test_next_tick(void)
 	is_int((int64_t) sf_position_next_tick(&layout, 23), 24, "from the end of one");
 }
 
-/* The position of an instant: within a tick, that of the next tick. */
+/* The position of an instant: within a tick, the position of the next tick. */
 static void
 test_position_at(void)
 {

@@ -100,7 +100,7 @@ draw(uint32_t *state, int most)
 	return (int) (*state / 65536 % 32768) % most + 1;
 }
 
-/* Layouts by the name of the service, and the number of IDs in a tick of so many microseconds. */
+/* Layouts by the name of the service, and the number of IDs in a tick of this many microseconds. */
 static const struct
 {
 	const char *name;

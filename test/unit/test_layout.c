@@ -21,7 +21,7 @@ layout_of(const char *text)
 	return layout;
 }
 
-/* A preset is read from its name as from its definition, and written as it can be read. */
+/* A preset is read from its name or its definition, and written in a form that can be read. */
 static void
 test_presets(void)
 {
