@@ -51,7 +51,7 @@ report_invalid(void)
 	ereport(ERROR,
 			errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			errmsg("the recorded layout of Snowflake IDs is invalid"),
-			errdetail("The numbers in which the server records the layout are not those of a layout."),
+			errdetail("The recorded numbers do not describe a layout."),
 			errhint("Set \"snowflake.layout\" to the layout of the existing IDs, and use snowflake_accept_layout()."));
 }
 
