@@ -999,8 +999,8 @@ COMMENT ON FUNCTION snowflake_partition_name(regclass, timestamptz, interval, te
  * not fail because of existing partitions, and leaves no gap, even if they were created with
  * another step or in another time zone.
  *
- * The lock is the one that ATTACH PARTITION takes.  It makes concurrent calls wait for each other,
- * so that the second call finds the partitions that the first has created.
+ * The lock is the same as for ATTACH PARTITION.  It makes concurrent calls wait for each other, so
+ * that the second call finds the partitions that the first has created.
  */
 CREATE FUNCTION snowflake_create_partitions(parent regclass, start_at timestamptz,
 	end_at timestamptz, step interval, zone text DEFAULT 'UTC')
@@ -1337,9 +1337,9 @@ COMMENT ON FUNCTION snowflake_check_age(regclass, regtype, regclass[], text[], t
 'raises an error if old partitions have rows and later periods have a gap without rows that is longer than max_gap; internal';
 
 /*
- * The lock is the one that snowflake_create_partitions() takes.  It keeps the partitions as they
- * are while their bounds are read, and if there is nothing to detach, no reader or writer of the
- * table is blocked.  DETACH PARTITION takes the stronger locks.
+ * The lock is the same as in snowflake_create_partitions().  It keeps the partitions as they are
+ * while their bounds are read, and if there is nothing to detach, no reader or writer of the table
+ * is blocked.  DETACH PARTITION takes the stronger locks.
  *
  * A partition ends at or before an instant if its upper bound is not above the boundary there.
  * MAXVALUE is above, and the default partition has no bound.

@@ -26,7 +26,7 @@ my $pause = 1.5 * $lease; # s, for which a server or a session is paused at most
 # large.)  The WAL writer writes seldom, so that only a flush keeps a reservation.
 my @lines = ("snowflake.layout = 'epoch=2024-01-01 tick=100us timestamp=54 machine=2 sequence=6'", "snowflake.registry_lease = $lease",
 	"snowflake.max_wait = '1s'", "snowflake.max_ahead = '2s'", 'restart_after_crash = on', 'wal_level = replica', "wal_writer_delay = '10s'", 'max_connections = 120');
-my $own_machine_id = 1;    # below those that are leased
+my $own_machine_id = 1;    # below the leased ones
 
 my $number = 0;
 my $clock = TestClock->new;

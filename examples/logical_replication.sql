@@ -2,7 +2,7 @@
 -- machine ID, so both servers can insert: their IDs are never equal, and rows keep theirs.
 --
 -- Runs on the server that publishes (wal_level = logical, snowflake.machine_id = 1); the variable
--- second is the connection string of the one that subscribes (snowflake.machine_id = 2), and
+-- second is the connection string of the server that subscribes (snowflake.machine_id = 2), and
 -- first that of this one, as the second reaches it.
 
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_id(), item text NOT NULL);

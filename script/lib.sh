@@ -193,8 +193,8 @@ promote_server() { control_server -w promote; }
 passed=0
 failed=0
 
-# Of the TAP tests' logs in a directory, the ends of those that show a failure, or no plan: prove
-# does not count a server that does not start as a failed test, and its log is not kept elsewhere.
+# Of the TAP tests' logs in a directory, the ends of the logs that show a failure, or no plan: prove does not count a
+# server that does not start as a failed test, and its log is not kept elsewhere.
 show_unfinished() {
 	local log
 
@@ -280,7 +280,7 @@ check() {
 	as_owner make -s installcheck with_llvm=no PG_CONFIG="$PG_CONFIG" "$@"
 }
 
-# The TAP tests, or those of a directory, the longest first, so that none of them runs alone at the end.
+# The TAP tests, or the tests of a directory, the longest first, so that none of them runs alone at the end.
 tap_tests() ( # [DIRECTORY]
 	local long=(t/{100_sno,202_registry_worker,204_registry_lost,023_slow_disk} migration/t/convert_key
 		t/{206_registry_identity,207_registry_away,201_registry_lost_leases,006_clock,034_shards,007_durable}

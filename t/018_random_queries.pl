@@ -1,8 +1,8 @@
 # Random queries by the time of an ID (test/pushdown) have the same rows with pushdown as without:
 # 500, or as many as SNOWFLAKE_QUERIES says, from SNOWFLAKE_SEED.  A fifth of them is of times that
 # are rounded.  Other random queries, 60, or as many as SNOWFLAKE_PLANS says, have plans that do no
-# more work; of 200 queries one may, since the planner estimates some costs wrongly.  SNOWFLAKE_TEST_SECONDS=600 draws all of
-# them for so long instead.  If SNOWFLAKE_TIMES is set, their times are compared, too.
+# more work; of 200 queries one may, since the planner estimates some costs wrongly.  SNOWFLAKE_TEST_SECONDS=600 draws
+# all of them for ten minutes instead.  If SNOWFLAKE_TIMES is set, their times are compared, too.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;

@@ -1,6 +1,6 @@
 # The settings of the server's configuration apply to all sessions.  Roles, databases, clients and
-# functions cannot give a session other ones: PostgreSQL refuses them, and ignores those that were
-# given to roles and databases while the library was not preloaded, when any value is accepted.
+# functions cannot give a session other ones: PostgreSQL refuses them, and ignores values that were given to roles and
+# databases while the library was not preloaded, when any value is accepted.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;

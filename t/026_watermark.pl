@@ -3,7 +3,7 @@
 # Servers crash meanwhile.  The third one receives transactions in two phases, when they are prepared and when they end.
 # The readers miss no row, and read none twice.
 #
-# SNOWFLAKE_TEST_SECONDS=600 runs it for so long.
+# SNOWFLAKE_TEST_SECONDS=600 runs it for ten minutes.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use SnowflakeTest;

@@ -224,8 +224,8 @@ my $left = q{SELECT count(*) FROM pg_proc WHERE proname LIKE 'snowflake%' AND NO
 is($server->safe_psql('load', "$left; SELECT count(*) FROM pg_class WHERE relname IN ('snowflake_base', 'snowflake_count', 'snowflake_server')"), "0\n0", 'nothing else is left');
 refuses(\&to_extension, 'load', qr/search_path has no functions of portable\/snowflake\.sql.*HINT:  Set "search_path"/s);
 
-# One in another schema, whose owner is an ordinary role.  Defaults are as before, also that of a
-# partition, which differs from that of its table.
+# One in another schema, whose owner is an ordinary role.  Defaults are as before, including the default of a
+# partition, which differs from the default of its table.
 $server->safe_psql('shop', <<'SQL');
 SET search_path = "the shop";
 CREATE TABLE orders (id bigint DEFAULT coalesce(snowflake_nextval(), 7), "the item" text, other bigint) PARTITION BY LIST (other);

@@ -81,7 +81,7 @@ sub created
 	$server->safe_psql($_, "CREATE SCHEMA flakes; $defaults") for $database, $edition;
 	$server->safe_psql($database, 'CREATE EXTENSION snowflake SCHEMA flakes') unless ($user // '') eq 'owner';
 	$server->safe_psql($database, 'CREATE EXTENSION snowflake_registry');
-	# the functions that read IDs first, and later those that issue them
+	# the functions that read IDs first, and later the functions that issue IDs
 	ok(edition($server, $edition, schema => 'flakes', @$_), "the edition in SQL: @$_") for [], [ machine_id => 7 ];
 	is($server->safe_psql($edition, q{SELECT array_agg(grantee) FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE proname = 'snowflake_setup' AND grantee <> proowner}), '',
 		'only its owner calls snowflake_setup()');

@@ -168,7 +168,7 @@ refuses('and holds');
 move_back($server, 'clock_timestamp()', 'sno');
 issues($server, 'f', 'moved back');
 
-# A floor raises the line that is behind, and not the one that is ahead of it.
+# A floor raises the line that is behind it, and not the line that is ahead.
 $clock->set($offset += 1000);
 issues($server, 'f', 'later');
 $clock->set($offset -= 400);

@@ -1,6 +1,6 @@
-# The registry loses leases: it is restored from a backup, on a new timeline and as files that
-# are put back; it fails over to a standby that has not received all.  Servers that hold a lease
-# keep it, new ones wait for the end of the grace period, and no ID is issued twice.
+# The registry loses leases: it is restored from a backup, on a new timeline and as restored files; it fails over to a
+# standby that has not received all.  Servers that hold a lease keep it, new ones wait for the end of the grace period,
+# and no ID is issued twice.
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Fleet;

@@ -23,7 +23,7 @@ $server->safe_psql('postgres', q{CREATE TABLE items (id bigint PRIMARY KEY DEFAU
 	INSERT INTO items (n) SELECT generate_series(1, 100)});
 my $before_crash = $server->safe_psql('postgres', 'SELECT max(id) FROM items');
 
-# After a crash, and without a registry, the rows that were committed before the crash can be read, and no horizon is too high.
+# After a crash, and without a registry, the rows committed before the crash can be read, and no horizon is too high.
 $registry->stop;
 crash($server);
 $server->start;

@@ -9,8 +9,8 @@
 # Functions are drawn for their definitions.  None has an integer variable that gets a key: it would fail in rows with
 # new IDs, which is correct, and the twin has no such IDs.
 #
-# SNOWFLAKE_TEST_SCHEMAS=300 draws that many, from SNOWFLAKE_TEST_SEED, and SNOWFLAKE_TEST_SECONDS=600 for so long.  A failure
-# prints the seed of its schema.
+# SNOWFLAKE_TEST_SCHEMAS=300 draws that many, from SNOWFLAKE_TEST_SEED, and SNOWFLAKE_TEST_SECONDS=600 for ten minutes.
+# A failure prints the seed of its schema.
 use FindBin;
 use lib "$FindBin::RealBin/../../t/lib";
 use SnowflakeTest;
@@ -86,7 +86,7 @@ sub draw
 	return \%s;
 }
 
-# The names of the key's table and of those that refer to it.
+# The names of the key's table and of the tables that refer to it.
 sub tables { my ($s) = @_; my %seen; return grep { !$seen{$_}++ } $s->{table}, map { $_->{table} } @{ $s->{references} }; }
 
 sub draw_triggers
@@ -649,7 +649,7 @@ $server->safe_psql('postgres', $_) for 'CREATE ROLE shop_owner LOGIN', 'CREATE R
 $server->safe_psql('base', 'CREATE EXTENSION snowflake; GRANT CREATE ON SCHEMA public TO shop_owner');
 
 # Triggers of foreign keys are called in the order of their names, which contain OIDs: between these
-# two numbers, those of a new foreign key come first.
+# two numbers, the numbers of a new foreign key come first.
 sub set_next_oid
 {
 	$server->stop;

@@ -17,12 +17,11 @@
  * - A 64th of the sequence numbers of a tick.  With 64 swaps a tick or fewer, sessions do not
  *   contend for the cursor.
  *
- * IDs that are lost while the cursor is behind the clock cost nothing, since the server could not
- * use all numbers of the tick anyway.  A swap costs little too, unless many processors swap the
- * cursor at once.  So a session whose last swap failed, behind the clock, takes more: as many IDs
- * as the previous transaction used, beyond it as many as it has used so far, and as many as it
- * uses in half a tick.  If the cursor moves ahead of the clock by that, the other rules are used
- * again.
+ * IDs lost while the cursor is behind the clock cost nothing, since the server could not use all
+ * numbers of the tick anyway.  A swap costs little too, unless many processors swap the cursor at
+ * once.  So a session whose last swap failed, behind the clock, takes more: as many IDs as the
+ * previous transaction used, beyond it as many as it has used so far, and as many as it uses in
+ * half a tick.  If the cursor moves ahead of the clock by that, the other rules are used again.
  */
 #ifndef SF_DEMAND_H
 #define SF_DEMAND_H

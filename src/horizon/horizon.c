@@ -575,9 +575,9 @@ sf_horizon_of_snapshot(SfGenerator *generator, Oid database, Snapshot snapshot)
 
 /*
  * Let the ends of the transactions wake this session that can let the horizon pass an ID.  If a
- * transaction holds it, these are those that hold it at least as much.  If none does, they are all:
- * the cursor has not moved past the ID.  Returns false if that was announced already, by this
- * session, up to *announced.
+ * transaction holds it, these are the transactions that hold it at least as much.  If none does,
+ * they are all: the cursor has not moved past the ID.  Returns false if that was announced
+ * already, by this session, up to *announced.
  */
 static bool
 announce(Oid database, int64 next_id, int64 *announced)

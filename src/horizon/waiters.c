@@ -10,8 +10,8 @@
  *
  * To wake a thousand processes takes long, and a session that commits still holds its locks.  So it
  * wakes only the first waiter of the queue, and each waiter that finds another count wakes the next
- * two, however its sleep ends.  A waiter that sleeps again is at the end of the queue, behind those
- * that were not woken yet, and wakes none if it finds no other count.
+ * two, however its sleep ends.  A waiter that sleeps again is at the end of the queue, behind the
+ * waiters that were not woken yet, and wakes none if it finds no other count.
  */
 #include "postgres.h"
 

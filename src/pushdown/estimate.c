@@ -4,10 +4,10 @@
  *
  * A condition on a bucket that has not the order of the time, or on a row of the time and other
  * columns, becomes a range of IDs, and stays beside it (replace.c), as do conditions that partial
- * indexes or partitions need (exempt.c).  The planner multiplies the estimate of the range by one of
- * the condition, which it takes from nothing.  But the condition is true for nearly all rows of the
- * range: the rows of a bucket are spread over the bucket and the slack around it, and a bound of
- * the time is the bound of the first column of the row.
+ * indexes or partitions need (exempt.c).  The planner multiplies the estimate of the range by one
+ * of the condition, which it takes from nothing.  But the condition is true for nearly all rows of
+ * the range: the rows of a bucket are spread over the bucket and the slack around it, and a bound
+ * of the time is the bound of the first column of the row.
  *
  * The planner has no hook for the estimate of an operator.  It asks for the statistics of a column
  * by a hook, first for the range, which is before the condition in the list of conditions.  The

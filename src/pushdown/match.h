@@ -24,8 +24,8 @@ typedef enum SfTreatment
 typedef struct SfPass
 {
 	/*
-	 * The treatment of conditions on the time of a column; asked once for each
-	 * call.
+	 * The treatment of conditions on the time of a column; asked once for
+	 * each call.
 	 */
 	SfTreatment (*treatment) (struct SfPass *pass, const SfCall *call);
 

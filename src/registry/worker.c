@@ -212,8 +212,8 @@ take_lease(SfShared *shared, const SfLease *held, const SfLease *lease, SfLeaseS
 }
 
 /*
- * Give up the lease and close the generators.  The times of all IDs that were issued in the
- * lease are before the result, which is infinity if no such instant is known.
+ * Give up the lease and close the generators.  The times of all IDs issued in the lease are before
+ * the result, which is infinity if no such instant is known.
  */
 static TimestampTz
 give_up_lease(SfShared *shared)

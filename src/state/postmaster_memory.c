@@ -20,11 +20,11 @@
  * release cannot release a later lease.
  *
  * Generators that have been opened are noted here as well, because a generator that was lost with
- * shared memory does not show whether it had issued IDs.  So are those that an administrator has
- * moved back, which issue no IDs until the server is restarted: a restart of the processes does not
- * count, as the administrator may still be deleting the rows with the later IDs.  That the durable
- * state was dropped is noted too: otherwise a process could write a number again after a crash,
- * before the server is stopped.
+ * shared memory does not show whether it had issued IDs.  So are generators that an administrator
+ * has moved back, which issue no IDs until the server is restarted: a restart of the processes
+ * does not count, as the administrator may still be deleting the rows with the later IDs.  That
+ * the durable state was dropped is noted too: otherwise a process could write a number again after
+ * a crash, before the server is stopped.
  *
  * Without a registry the machine ID is kept: its first use fixes it until the server is restarted,
  * and a restart of the processes after a crash does not count.  An administrator swaps two machine

@@ -181,7 +181,7 @@ sub major_version
 }
 
 # Archive all WAL that a server has written.  Its processes may write more at any time, and so the
-# last file is the one that is switched from.
+# last file is the current one before the switch.
 sub archive_wal
 {
 	my ($server) = @_;

@@ -97,7 +97,7 @@ sub check_functions
 		my ($name, $kind, $arguments, $result, $volatility, $parallel, $is_restricted, $acl, $is_internal) = @$_;
 		my $signature = signature(@$_);
 
-		# functions of the registry say nothing of parallel plans: all of them lock, or are called by those that do
+		# functions of the registry say nothing of parallel plans: all of them lock, or are called by functions that do
 		$signature =~ s/ (?:VOLATILE|STABLE|IMMUTABLE)?(?: PARALLEL \w+)?$// if $extension eq 'snowflake_registry';
 		$exists{$signature} = 1;
 		if ($is_internal eq 't' || $internal =~ /`\Q$name\E\(/)

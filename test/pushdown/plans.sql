@@ -128,7 +128,10 @@ BEGIN
 	END IF;
 END $$;
 
-/* A plan is worse as well if it reads more than four times the pages of that of the same rows with a column created_at. */
+/*
+ * A plan is worse as well if it reads more than four times the pages of the plan for the same rows
+ * with a column created_at.
+ */
 CREATE PROCEDURE compare_with_dated(number integer, query text, dated_query text) LANGUAGE plpgsql AS $$
 DECLARE
 	dated effort := effort(dated_query, true);

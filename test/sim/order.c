@@ -4,7 +4,7 @@
  *	  the later of two IDs is greater if the time between them exceeds the sum of max_ahead, a
  *	  tick, and the durations of both calls."  IDs of type sno do not increase when the clock
  *	  steps back, and a transaction can then use a batch from before.  Each change of a lease
- *	  leaves a tick, so many of them in a moment are like a step back for sno.
+ *	  leaves a tick, so that many changes in a moment are like a step back for sno.
  */
 #include "record.h"
 
