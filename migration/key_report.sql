@@ -27,6 +27,10 @@
 --   ORDER BY step \gexec
 -- Programs that use a sequence by its name are not detected: see docs/migration.md.
 
+\if :{?quiet_before} \else
+	\set quiet_before :QUIET
+\endif
+\set QUIET on
 \if :{?schema} \else
 	\set schema '.*'
 \endif
@@ -652,3 +656,5 @@ SELECT table_name, key, type, rows, greatest_key, values_from, referred_to_by, p
 FROM key_report ORDER BY table_name, key;
 SELECT * FROM key_sequences ORDER BY sequence;
 SELECT * FROM key_statements ORDER BY step;
+\set QUIET :quiet_before
+\unset quiet_before
