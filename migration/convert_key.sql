@@ -996,6 +996,14 @@ UNION ALL
 SELECT 7, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', relation, new_name, name)
 FROM convert_key.constraints
 UNION ALL
+-- NOT NULL is a constraint with a name since PostgreSQL 18.
+SELECT 7, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', relation, b.conname, a.conname)
+FROM convert_key.columns k
+    JOIN pg_attribute n ON n.attrelid = relation AND n.attname = new_name
+    JOIN pg_constraint a ON a.conrelid = relation AND a.conkey = ARRAY[k.attnum]
+    JOIN pg_constraint b ON b.conrelid = relation AND b.conkey = ARRAY[n.attnum]
+WHERE a.contype = 'n' AND b.contype = 'n' AND a.conname <> b.conname
+UNION ALL
 SELECT 7, format('ALTER INDEX %s RENAME TO %I',
     indexrelid::regclass, left(t.relname, 55) || '_old_key')
 FROM convert_key.job j JOIN pg_class t ON t.oid = j.relation JOIN pg_index ON indrelid = j.relation

@@ -171,7 +171,7 @@ my $catalog = q{
 	SELECT string_agg(line, E'\n' ORDER BY line) FROM (
 		SELECT concat_ws(' ', pg_get_indexdef(indexrelid), indisreplident, indisclustered, obj_description(indexrelid, 'pg_class')) FROM pg_index
 			WHERE indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'shop'::regnamespace)
-		UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated, obj_description(oid, 'pg_constraint')) FROM pg_constraint WHERE connamespace = 'shop'::regnamespace AND contype <> 'n'
+		UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated, obj_description(oid, 'pg_constraint')) FROM pg_constraint WHERE connamespace = 'shop'::regnamespace
 		UNION ALL SELECT concat_ws(' ', attrelid::regclass, attname, attnotnull, attacl, attstattarget, (SELECT string_agg(o, ' ') FROM unnest(attoptions) o WHERE o LIKE 'n_distinct%'), col_description(attrelid, attnum)) FROM pg_attribute
 			WHERE attnum > 0 AND NOT attisdropped AND attrelid IN (SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'shop'::regnamespace)
 		UNION ALL SELECT concat_ws(' ', oid::regclass, (SELECT array_agg(a ORDER BY a::text) FROM unnest(relacl) a), pg_get_viewdef(oid)) FROM pg_class WHERE relkind = 'v' AND relnamespace = 'shop'::regnamespace

@@ -242,18 +242,19 @@ check_trigger_call(FunctionCallInfo fcinfo)
 
 /*
  * The number of the column that the trigger's argument names.  It is looked up for the first row of
- * a query.  PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends.
- * So the number is kept in fn_extra itself, which needs no memory.
+ * a query.  PostgreSQL calls a trigger of a relation with the same FmgrInfo until the query ends,
+ * and the number is kept until then.
  */
 static int
 find_id_column(FunctionCallInfo fcinfo)
 {
 	const TriggerData *trigger = (const TriggerData *) fcinfo->context;
 	const char *name = trigger->tg_trigger->tgargs[0];
-	int			column = (int) (intptr_t) fcinfo->flinfo->fn_extra;
+	int		   *kept = fcinfo->flinfo->fn_extra;
+	int			column;
 
-	if (column > 0)
-		return column;
+	if (kept)
+		return *kept;
 	column = SPI_fnumber(trigger->tg_relation->rd_att, name);
 	if (column <= 0)
 		ereport(ERROR,
@@ -265,7 +266,9 @@ find_id_column(FunctionCallInfo fcinfo)
 				errcode(ERRCODE_DATATYPE_MISMATCH),
 				errmsg("column \"%s\" of relation \"%s\" is not of type bigint",
 					   name, RelationGetRelationName(trigger->tg_relation)));
-	fcinfo->flinfo->fn_extra = (void *) (intptr_t) column;
+	kept = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof(int));
+	*kept = column;
+	fcinfo->flinfo->fn_extra = kept;
 	return column;
 }
 
