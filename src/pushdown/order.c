@@ -438,7 +438,7 @@ lend_key(PlannerInfo *root, RelOptInfo *parent)
 	Var		   *column = ordering_column(parent);
 	List	   *times = column ? leading_times(root, parent, column->varattno) : NIL;
 	int			added = list_length(times);
-	size_t		count = (size_t) (added + own->partnatts);
+	int			count = added + own->partnatts;
 	LentKey    *lent;
 
 	if (times == NIL)
@@ -448,11 +448,11 @@ lend_key(PlannerInfo *root, RelOptInfo *parent)
 	lent->own_expressions = parent->partexprs;
 	lent->scheme = *own;
 	lent->scheme.partnatts = (int16) count;
-	lent->scheme.partopfamily = palloc(count * sizeof(Oid));
-	lent->scheme.partopcintype = palloc(count * sizeof(Oid));
-	lent->scheme.partcollation = palloc(count * sizeof(Oid));
-	parent->partexprs = palloc(count * sizeof(List *));
-	for (int i = 0; i < (int) count; i++)
+	lent->scheme.partopfamily = palloc((size_t) count * sizeof(Oid));
+	lent->scheme.partopcintype = palloc((size_t) count * sizeof(Oid));
+	lent->scheme.partcollation = palloc((size_t) count * sizeof(Oid));
+	parent->partexprs = palloc((size_t) count * sizeof(List *));
+	for (int i = 0; i < count; i++)
 	{
 		const Ordered *time = i < added ? list_nth(times, i) : NULL;
 
