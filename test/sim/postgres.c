@@ -150,6 +150,7 @@ palloc(Size size)
 	return ring + ring_used - size;
 }
 
+RETURNS(void *, palloc(size), MemoryContextAlloc, MemoryContext context, Size size);
 RETURNS(char *, strcpy(palloc(strlen(text) + 1), text), pstrdup, const char *text);
 
 void
