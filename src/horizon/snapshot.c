@@ -64,7 +64,7 @@ sf_place_now(void)
 {
 	static SnapshotData now =
 	{
-		SNAPSHOT_MVCC
+		.snapshot_type = SNAPSHOT_MVCC
 	};
 
 	return sf_place_of(GetSnapshotData(&now));
