@@ -45,7 +45,7 @@
 
 typedef struct PreparedState
 {
-	bool		recovered;		/* whether earlier runs were added */
+	bool		recovered;		/* whether those of earlier runs are entered */
 	uint64		lost;			/* a full xid: transactions without an entry
 								 * have ended for each snapshot whose xmax is
 								 * above it */
