@@ -298,7 +298,13 @@ BEGIN
 	LOOP
 		EXECUTE format('SELECT next_id FROM %s WHERE consumer = $1 FOR UPDATE %s', positions,
 			CASE WHEN NOT wait THEN 'SKIP LOCKED' END) INTO first_id USING consumer;
-		EXECUTE format('SELECT %s.snowflake_horizon()', extension) INTO horizon;
+		-- After a start of the server, no horizon may be known for a snapshot that was taken before
+		-- the first call.  The snapshot of a second call is later.
+		BEGIN
+			EXECUTE format('SELECT %s.snowflake_horizon()', extension) INTO horizon;
+		EXCEPTION WHEN object_not_in_prerequisite_state THEN
+			EXECUTE format('SELECT %s.snowflake_horizon()', extension) INTO horizon;
+		END;
 		EXIT WHEN first_id IS NOT NULL;
 		EXECUTE format('SELECT next_id IS NULL FROM %s WHERE consumer = $1', positions)
 		INTO is_null USING consumer;

@@ -190,6 +190,24 @@ like($old->{stderr}, qr/ERROR:  no horizon is known for the snapshot of this sta
 $old->quit;
 reads('a p', 'and a new one reads all');
 
+# If a call of snowflake_process() is the first one, it continues with a later snapshot.
+$server->safe_psql('postgres', q{CREATE TABLE consumers (consumer text PRIMARY KEY, next_id bigint NOT NULL);
+	ALTER FUNCTION snowflake_horizon() RENAME TO horizon_now;
+	CREATE FUNCTION snowflake_horizon() RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN PERFORM pg_advisory_lock(17); RETURN public.horizon_now(); END';
+	BEGIN; INSERT INTO feed (who) VALUES ('p'); PREPARE TRANSACTION 'earlier'});
+$server->restart;
+insert('a');
+my $locker = $server->background_psql('postgres');
+$locker->query_safe('SELECT pg_advisory_lock(17)');
+my $call = IPC::Run::start([ 'psql', '-XAtqd', $server->connstr('postgres'), '-c', "CALL snowflake_process('consumers', 'one', 'SELECT')" ], '>', \my $bounds, '2>', \my $notice);
+$server->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 17 AND NOT granted}) or die;
+$server->safe_psql('postgres', "COMMIT PREPARED 'earlier'");
+$locker->quit;
+ok($call->finish, 'snowflake_process() ignores that no horizon is known for its first snapshot') or diag($notice);
+is($bounds, '0|' . $server->safe_psql('postgres', q{SELECT next_id FROM consumers}) . "\n", 'and stores the horizon of a later one');
+$server->safe_psql('postgres', 'DROP FUNCTION snowflake_horizon(); ALTER FUNCTION horizon_now() RENAME TO snowflake_horizon; DROP TABLE consumers');
+reads('a p', 'a new snapshot reads all again');
+
 # Two processes could have different horizons for one snapshot.
 $server->safe_psql('postgres', 'CREATE FUNCTION unsafe_horizon() RETURNS bigint LANGUAGE SQL PARALLEL SAFE AS $$SELECT snowflake_horizon()$$');
 fails_with($server, 'SET ' . (major_version($server) >= 16 ? 'debug_parallel_query' : 'force_parallel_mode') . ' = on; SELECT unsafe_horizon()',
