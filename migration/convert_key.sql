@@ -639,7 +639,7 @@ BEGIN
     DELETE FROM convert_key.tables WHERE NOT EXISTS (SELECT FROM pg_class WHERE oid = relation);
     problems := convert_key.find(target, target_key);
     problems := problems || ARRAY(SELECT obstacle FROM convert_key.obstacles)
-        || ARRAY(SELECT convert_key.failures()) || ARRAY(SELECT convert_key.value_failures())
+        || ARRAY(SELECT convert_key.failures())
         || ARRAY(SELECT format('relation %s exists', n.oid::regclass)
             FROM convert_key.job j JOIN pg_class c ON c.oid = j.relation
                 JOIN pg_class n ON n.relnamespace = c.relnamespace
@@ -647,6 +647,9 @@ BEGIN
             WHERE is_uuid);
     IF convert_key.next_id() <= 2147483647 THEN
         problems := problems || 'new IDs are not greater than all values of type integer'::text;
+    END IF;
+    IF problems = '{}' THEN    -- then all rows can be read
+        problems := ARRAY(SELECT convert_key.value_failures());
     END IF;
     IF problems = '{}' THEN
         problems := convert_key.view_failures();

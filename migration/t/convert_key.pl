@@ -442,6 +442,8 @@ converts('and swaps', 'app', '-c', 'CALL convert_key.swap()');
 is(value('SELECT count(*) FROM items JOIN keys ON id = ref WHERE ref_old = ref'), '100', 'all rows of it');
 create_schema($keys . $items . 'ALTER TABLE items ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY even ON items USING (code % 2 = 0)', 'app');
 fails('a policy that applies to the owner', qr/row-level security of table public.items applies to role app/, 'app');
+create_schema('CREATE TABLE keys (id text PRIMARY KEY); ALTER TABLE keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', 'app');
+fails('a policy that hides values', qr/row-level security of table public.keys applies to role app/, 'app');
 
 # No index begins with the key, and the swap reads no rows.
 create_schema('CREATE TABLE keys (tenant integer, id integer, PRIMARY KEY (tenant, id)); INSERT INTO keys SELECT 1, n FROM generate_series(1, 1000) n');
