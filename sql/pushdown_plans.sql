@@ -56,6 +56,7 @@ ANALYZE sold;
 EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = 5 ORDER BY snowflake_timestamp(id, 'twitter') DESC LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = 5 AND snowflake_timestamp(id, 'twitter') >= '2026-02-01' ORDER BY snowflake_timestamp(id, 'twitter') DESC LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = 5 AND snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-08';
+EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = ANY ('{5}') AND snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-08';
 EXPLAIN (COSTS OFF) SELECT * FROM sold ORDER BY snowflake_timestamp(id, 'twitter') DESC LIMIT 3;
 SELECT estimated($$SELECT * FROM sold WHERE snowflake_timestamp(id, 'twitter') < '2026-02-01'$$) BETWEEN 4000 AND 5000 AS right;
 
@@ -77,6 +78,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM limited WHERE snowflake_timestamp(id, 'twitter
 -- the ranges of a list prune partitions; of a long list, its one range does
 EXPLAIN (COSTS OFF) SELECT * FROM limited WHERE snowflake_timestamp(id, 'twitter') IN ('2026-01-05', '2026-03-07');
 EXPLAIN (COSTS OFF) SELECT * FROM limited WHERE snowflake_timestamp(id, 'twitter') = ANY ('{2026-02-02,2026-02-03,2026-02-04,2026-02-05,2026-02-06,2026-02-07,2026-02-08,2026-02-09,2026-02-10,2026-02-11,2026-01-12}');
+EXPLAIN (COSTS OFF) SELECT * FROM limited_1 WHERE snowflake_timestamp(id, 'twitter') = ANY ('{}');
 
 CREATE TABLE lately (id bigint PRIMARY KEY, item text);
 INSERT INTO lately SELECT * FROM big;

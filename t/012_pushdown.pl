@@ -24,15 +24,17 @@ $server->stop;
 
 # Citus plans queries as they were written, so it receives them with the conditions replaced; this
 # is done only if its settings are defined.
-my $citus = "$scratch/citus.so";
+my ($citus, $hooks) = map { "$scratch/$_.so" } 'citus', 'hooks';
 chomp(my $headers = `pg_config --includedir-server`);
-system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', $citus, "$FindBin::RealBin/lib/citus.c");
+system_or_bail('cc', '-shared', '-fPIC', '-O1', "-I$headers", '-o', @$_) for [ $citus, "$FindBin::RealBin/lib/citus.c" ], [ $hooks, "$FindBin::RealBin/012_hooks.c" ];
 
 my $delete = "DELETE FROM orders WHERE snowflake_timestamp(id) < now()";
-my $beside = snowflake_server('beside', { preload => "$citus, snowflake" }, 'snowflake.machine_id = 1');
+my $beside = snowflake_server('beside', { preload => "$citus, $hooks, snowflake" }, 'snowflake.machine_id = 1');
 $beside->safe_psql('postgres', 'CREATE TABLE orders (id bigint PRIMARY KEY, item text)');
 is($beside->safe_psql('postgres', "SELECT 1 FROM orders WHERE id = 1;\nSELECT current_setting('citus.hooks'), current_setting('citus.relations')::integer > 0"),
 	'2|t', 'hooks of another library are called as well');
+is($beside->safe_psql('postgres', "SELECT 1 FROM orders WHERE id = 1;\nSELECT current_setting('hooks.paths')::integer > 0, current_setting('hooks.upper_paths')::integer > 0"),
+	't|t', 'also those for paths');
 my ($status, $stdout, $stderr) = $beside->psql('postgres', $delete);
 is($stderr, '', 'Citus is given conditions on the ID');
 my @more = (

@@ -259,6 +259,16 @@ cmp_ok($coordinator->safe_psql('postgres', $horizon), '>', $id, 'the horizon is 
 $coordinator->restart;
 cmp_ok($coordinator->safe_psql('postgres', $horizon), '>', $id, 'also after a restart');
 
+# The end of the reservation is lost, and the promise is not: IDs begin above the promise, whatever the floor is.
+$coordinator->safe_psql('postgres', "SELECT snowflake_set_floor(now() + interval '1 hour')");
+my $ahead = $coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(snowflake_propose_horizon())');
+is($coordinator->safe_psql('postgres', "SELECT snowflake_timestamp($ahead) > now() + interval '50 min'"), 't', 'a promise ahead of the clock');
+$coordinator->safe_psql('postgres', q{SET allow_system_table_mods = on; INSERT INTO pg_replication_origin VALUES (65533, 'end'); SELECT pg_replication_origin_drop('end')});
+$coordinator->restart;
+fails_with($coordinator, 'SELECT snowflake_nextval()', '55000', qr/the durable state of Snowflake IDs is missing/);
+$coordinator->safe_psql('postgres', 'SELECT snowflake_set_floor(now())');
+cmp_ok($coordinator->safe_psql('postgres', 'SELECT snowflake_propose_horizon()'), '>', $ahead, 'IDs begin above it');
+
 # They end with another layout, whose IDs cannot be compared with the promise.
 my $promise = $coordinator->safe_psql('postgres', 'SELECT snowflake_promise_horizon(snowflake_propose_horizon())');
 is($coordinator->safe_psql('postgres', $horizon), $promise, 'a promise');
