@@ -58,6 +58,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = 5 AND snowflake_timestam
 EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = 5 AND snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-08';
 EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE customer = ANY ('{5}') AND snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-08';
 EXPLAIN (COSTS OFF) SELECT * FROM sold ORDER BY snowflake_timestamp(id, 'twitter') DESC LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT * FROM sold WHERE snowflake_timestamp(id, 'twitter') >= '2026-02-01' AND snowflake_timestamp(id, 'twitter') < '2026-02-02';
 SELECT estimated($$SELECT * FROM sold WHERE snowflake_timestamp(id, 'twitter') < '2026-02-01'$$) BETWEEN 4000 AND 5000 AS right;
 
 CREATE TABLE rented (tenant integer, id bigint) PARTITION BY LIST (tenant);

@@ -241,6 +241,7 @@ GRANT EXECUTE ON FUNCTION snowflake_timestamp(bigint, text), snowflake_boundary(
 REVOKE EXECUTE ON FUNCTION snowflake_boundary(timestamptz, text) FROM PUBLIC;
 SET ROLE regress_snowflake_reader;
 EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE snowflake_timestamp(id) < now();
+EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE snowflake_timestamp(id) IN (now(), now() - interval '1 hour');
 EXPLAIN (COSTS OFF) SELECT 1 FROM orders WHERE snowflake_timestamp(id) < '2026-01-02';
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION snowflake_boundary(timestamptz, text) TO PUBLIC;
