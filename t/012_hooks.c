@@ -1,10 +1,8 @@
 /*
  * 012_hooks.c
- *	  A library that counts the calls to its hooks for paths, which libraries that are loaded after it have to call.
+ *	  A library that notes which of its hooks for paths were called.  Libraries that are loaded after it have to call them.
  */
 #include "postgres.h"
-
-#include <limits.h>
 
 #include "fmgr.h"
 #include "optimizer/paths.h"
@@ -15,34 +13,26 @@ PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 
-static int	paths = 0;
-static int	upper_paths = 0;
+static int	called = 0;
 
 static void
-count_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
+note_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 {
-	paths++;
+	called |= 1;
 }
 
 static void
-count_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
-				  RelOptInfo *output, void *extra)
+note_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input,
+				 RelOptInfo *output, void *extra)
 {
-	upper_paths++;
-}
-
-static void
-count_in(const char *setting, int *counter)
-{
-	DefineCustomIntVariable(setting, "Counts calls.", NULL,
-							counter, 0, 0, INT_MAX, PGC_INTERNAL, 0, NULL, NULL, NULL);
+	called |= 2;
 }
 
 void
 _PG_init(void)
 {
-	count_in("hooks.paths", &paths);
-	count_in("hooks.upper_paths", &upper_paths);
-	set_rel_pathlist_hook = count_paths;
-	create_upper_paths_hook = count_upper_paths;
+	DefineCustomIntVariable("hooks.called", "Adds 1 for a relation, and 2 for a query.", NULL,
+							&called, 0, 0, 3, PGC_INTERNAL, 0, NULL, NULL, NULL);
+	set_rel_pathlist_hook = note_paths;
+	create_upper_paths_hook = note_upper_paths;
 }

@@ -500,8 +500,8 @@ sub dump_of
 	my ($output) = run_command([ 'pg_dump', '--schema-only', '-d', $server->connstr(database($name)) ]);
 
 	$output =~ s/ CONSTRAINT ("(""|[^"])*"|\S+) NOT NULL/ NOT NULL/g;
-	# PostgreSQL adds casts if varchar is compared; those of definitions are kept.
-	$output =~ s/\(([^()]*)\)::text/$1/g if $s->{type} =~ /varchar/;
+	# Comparisons of two columns of type varchar contain casts to text, which the swap keeps.
+	$output =~ s/\(([^()]*)\)::text (=|<>) \(([^()]*)\)::text/$1 $2 $3/g if $s->{type} =~ /varchar/;
 	return join "\n\n", sort map { join "\n", sort map { s/,$//r } split /\n/ } grep { !/^(\\(un)?restrict|-- Dumped)/m } split /\n\n+/, $output;
 }
 
