@@ -23,6 +23,12 @@ SELECT count(*) FROM dated_small s WHERE EXISTS (SELECT FROM dated_big b WHERE b
 EXPLAIN (COSTS OFF) SELECT * FROM dated_big a JOIN dated_big b ON a.created_at < b.created_at AND a.created_at > b.created_at - interval '1 hour' WHERE b.id = 5;
 EXPLAIN (COSTS OFF) SELECT * FROM dated_big a JOIN dated_big b ON b.created_at > a.created_at AND b.created_at - interval '1 hour' < a.created_at WHERE b.id = 5;
 SELECT count(*) FROM dated_big a JOIN dated_big b ON b.created_at > a.created_at AND b.created_at - interval '1 hour' < a.created_at WHERE b.created_at >= '2026-02-01' AND b.created_at < '2026-02-02';
+-- the same of a UNION ALL, alone and beside a table
+CREATE VIEW united AS SELECT id FROM big UNION ALL SELECT id FROM small;
+EXPLAIN (COSTS OFF) SELECT * FROM united a JOIN united b ON snowflake_timestamp(b.id) > snowflake_timestamp(a.id) AND snowflake_timestamp(b.id) - interval '1 hour' < snowflake_timestamp(a.id) WHERE b.id = 5;
+EXPLAIN (COSTS OFF) SELECT * FROM united a JOIN big b ON snowflake_timestamp(b.id) > snowflake_timestamp(a.id) AND snowflake_timestamp(b.id) - interval '1 hour' < snowflake_timestamp(a.id) WHERE b.id = 5;
+EXPLAIN (COSTS OFF) SELECT * FROM big a JOIN united b ON snowflake_timestamp(b.id) > snowflake_timestamp(a.id) AND snowflake_timestamp(b.id) - interval '1 hour' < snowflake_timestamp(a.id) WHERE b.id = 5;
+SELECT count(*) FROM united a JOIN united b ON snowflake_timestamp(b.id) > snowflake_timestamp(a.id) AND snowflake_timestamp(b.id) - interval '1 hour' < snowflake_timestamp(a.id) WHERE b.id >= snowflake_boundary('2026-02-01') AND b.id < snowflake_boundary('2026-02-02');
 -- a comparison of rows bounds the time, with parameters too
 SET plan_cache_mode = force_generic_plan;
 PREPARE page (timestamptz, bigint) AS SELECT id FROM dated_big WHERE (created_at, id) < ($1, $2) ORDER BY created_at DESC, id DESC LIMIT 3;

@@ -191,7 +191,8 @@ rewrite_queries(Node *node, void *context)
 		return false;
 	if (!IsA(node, Query))
 		return expression_tree_walker(node, rewrite_queries, context);
-	sf_replace_in_joins(&pass, (Node *) level.query->jointree);
+	pass.joins = level.query->jointree;
+	sf_replace_in_joins(&pass, (Node *) pass.joins);
 	return query_tree_walker(level.query, rewrite_queries, &level, 0);
 }
 

@@ -283,28 +283,51 @@ has_own_bound(SfPass *pass, const SfCall *bounded, const SfCall *other)
 {
 	SfBoundSearch search = {.pass = pass,.bounded = bounded,.other = other};
 
-	return has_bound((Node *) pass->root->parse->jointree, &search);
+	return has_bound((Node *) pass->joins, &search);
 }
 
-/* Of two times of tables, the side that is bounded by the other one. */
+/* Of two times, the only side that has a bound of its own; -1 if both have one, or none. */
 static int
-bounded_side(SfPass *pass, const SfCall calls[2])
+side_with_own_bound(SfPass *pass, const SfCall calls[2])
 {
 	bool		second = has_own_bound(pass, &calls[1], &calls[0]);
 
-	if (second != has_own_bound(pass, &calls[0], &calls[1]))
-		return second ? 1 : 0;
-	return rows_of(pass, &calls[1]) > rows_of(pass, &calls[0]) ? 1 : 0;
+	if (second == has_own_bound(pass, &calls[0], &calls[1]))
+		return -1;
+	return second ? 1 : 0;
+}
+
+/* Whether two times are of different relations of the query. */
+static bool
+are_joined(const SfCall calls[2])
+{
+	return calls[0].column->varlevelsup == 0 && calls[1].column->varlevelsup == 0 &&
+		calls[0].column->varno != calls[1].column->varno;
+}
+
+/* Of two times of tables, the side that is bounded by the other one; -1 if it is not known yet. */
+static int
+side_of_tables(SfPass *pass, const SfCall calls[2])
+{
+	int			side;
+
+	if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]) ||
+		!(is_of_pass(pass, &calls[0]) || is_of_pass(pass, &calls[1])))
+		return -1;
+	side = side_with_own_bound(pass, calls);
+	if (side < 0)
+		side = rows_of(pass, &calls[1]) > rows_of(pass, &calls[0]) ? 1 : 0;
+	return side;
 }
 
 /*
  * The side whose ID is compared with a bound; -1 if there is none.
  *
- * If both sides are times of tables, a nested loop can search the index of either table, but only
+ * If both sides are times of relations, a nested loop can search the index of either one, but only
  * if its ID has the bound.  In a condition such as b.time > a.time - interval '1 hour' only the ID
  * of b can have it.  If there is one, b has all of them, so that its index is searched for a
  * range.  Otherwise it is the table that has more rows.  This is decided when the planner has read
- * both tables, in the pass of the later one.
+ * both tables, in the pass of the later one.  Before the planner begins, the rows are not known.
  */
 static int
 side_of_call(SfPass *pass, List *sides, SfCall calls[2], SfTreatment *treatment)
@@ -314,15 +337,20 @@ side_of_call(SfPass *pass, List *sides, SfCall calls[2], SfTreatment *treatment)
 
 	for (side = 0; side < 2; side++)
 		is_call[side] = sf_time_call(list_nth(sides, side), &calls[side]);
-	if (is_call[0] && is_call[1] && calls[0].column->varno != calls[1].column->varno &&
-		is_of_table(pass, &calls[0]) && is_of_table(pass, &calls[1]))
+	if (is_call[0] && is_call[1] && are_joined(calls))
 	{
-		if (!relation_of(pass, &calls[0]) || !relation_of(pass, &calls[1]) ||
-			!(is_of_pass(pass, &calls[0]) || is_of_pass(pass, &calls[1])))
-			return -1;
-		side = bounded_side(pass, calls);
-		*treatment = treatment_of_table(pass, &calls[side]);
-		return *treatment == SF_UNCHANGED ? -1 : side;
+		if (is_of_table(pass, &calls[0]) && is_of_table(pass, &calls[1]))
+		{
+			side = side_of_tables(pass, calls);
+			*treatment = side < 0 ? SF_UNCHANGED : treatment_of_table(pass, &calls[side]);
+			return *treatment == SF_UNCHANGED ? -1 : side;
+		}
+		side = pass->root ? -1 : side_with_own_bound(pass, calls);
+		if (side >= 0)
+		{
+			*treatment = treatment_of(pass, &calls[side]);
+			return *treatment == SF_UNCHANGED ? -1 : side;
+		}
 	}
 	for (side = 0; side < 2; side++)
 	{

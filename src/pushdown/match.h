@@ -37,6 +37,7 @@ typedef struct SfPass
 	RelOptInfo *rel;
 	/* The innermost query, if the planner has not begun (early.c). */
 	const struct SfQueryLevel *level;
+	FromExpr   *joins;			/* with the conditions of the query */
 	bool		inlines_between;	/* calls to snowflake_between() */
 	bool		adds_only;		/* conditions to others, which remain */
 	/* In AND and OR a condition may become null instead of false. */

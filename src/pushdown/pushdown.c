@@ -125,6 +125,7 @@ rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 		.treatment = sf_treatment_in_relation,
 		.root = root,
 		.rel = rel,
+		.joins = root->parse->jointree,
 		.depends_on_role = &root->glob->dependsOnRole
 	};
 	ListCell   *cell;
@@ -135,7 +136,7 @@ rewrite_relation(PlannerInfo *root, RelOptInfo *rel)
 		add_conditions_of_union(&pass);
 		return;
 	}
-	sf_replace_in_joins(&pass, (Node *) root->parse->jointree);
+	sf_replace_in_joins(&pass, (Node *) pass.joins);
 	/* conditions of security policies and security barriers, by their level */
 	foreach(cell, root->simple_rte_array[rel->relid]->securityQuals)
 		lfirst(cell) = sf_replace_in_list(&pass, lfirst(cell));
