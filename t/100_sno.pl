@@ -251,17 +251,24 @@ next_is(440.5, 't', 'and the second one');
 $two->stop;
 
 # Many sessions while the clock steps, and crashes.
+sub step { $clock->step($_[0] % 2 ? -rand(0.5) : rand(0.6)); return; }
 my $busy = snowflake_server('busy', { clock => $clock }, 'snowflake.max_wait = -1', 'max_connections = 100', 'snowflake.sno_partition = 77');
 my $crashes = scaled(4, 1);
 my @files;
 for my $round (1 .. $crashes)
 {
-	my @running = map { start_issuing($busy, "SELECT sno_nextvals(40000, $_)") } 1 .. 64;
+	my @running;
+	# On a slow machine, the first sessions end before the last one starts.
+	for my $session (1 .. 64)
+	{
+		step($session);
+		push @running, start_issuing($busy, "SELECT sno_nextvals(40000, $session)");
+	}
 	push @files, map { $_->{file} } @running;
 	for my $step (1 .. 600)
 	{
-		last if $step > 30 && 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
-		$clock->step($step % 2 ? -rand(0.5) : rand(0.6));
+		last if 32 < grep { -e && -s _ > 20_000 } @files[ -64 .. -1 ];
+		step($step);
 		select(undef, undef, undef, 0.1);
 	}
 	crash($busy);
@@ -274,10 +281,11 @@ system_or_bail('sh', '-c', "cut -c 1-16 @files | grep -x '.\\{16\\}' > $list");
 $busy->safe_psql('postgres', "CREATE UNLOGGED TABLE taken (id sno); COPY taken FROM '$list'");
 my $result = $busy->safe_psql('postgres', q{
 	SELECT count(*), count(*) - count(DISTINCT sno_encode(sno_timestamp(id), 0, sno_partition(id), sno_sequence(id), (sno_decode(id)).tick_tock)),
-		count(*) FILTER (WHERE (sno_decode(id)).tick_tock) > 1000 FROM taken});
-my ($count, $duplicates, $both) = split /\|/, $result;
+		count(*) FILTER (WHERE (sno_decode(id)).tick_tock) FROM taken});
+my ($count, $duplicates, $second) = split /\|/, $result;
 cmp_ok($count, '>', 32_000 * $crashes, "64 sessions at a time and $crashes crashes: $count IDs");
-is("$duplicates $both", '0 t', 'none twice, metabytes left aside, in both lines');
+cmp_ok($second, '>', 1000, "$second of them in the second line");
+is($duplicates, '0', 'none twice, metabytes left aside');
 $busy->stop;
 
 # Two servers share a partition by their sequence numbers.
