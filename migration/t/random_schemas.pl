@@ -185,7 +185,7 @@ sub draw_views
 		  . ' CREATE INDEX ON SPACE.kept (("a key"::text)); ALTER MATERIALIZED VIEW SPACE.kept CLUSTER ON "one kept"; COMMENT ON MATERIALIZED VIEW SPACE.kept IS \'four\';'
 		  . ' GRANT SELECT ON SPACE.kept TO reader; ALTER MATERIALIZED VIEW SPACE.kept ALTER payload SET STATISTICS 99, ALTER payload SET STORAGE EXTERNAL',
 		'CREATE MATERIALIZED VIEW SPACE.never AS SELECT code FROM SPACE.kept WITH NO DATA',
-		"CREATE FUNCTION half_of(integer) RETURNS integer IMMUTABLE LANGUAGE sql RETURN \$1 / 2; CREATE VIEW SPACE.halves AS SELECT half_of(code::integer) AS half, ID FROM $key",
+		"CREATE FUNCTION half_of_code(integer) RETURNS integer IMMUTABLE LANGUAGE sql RETURN \$1 / 2; CREATE VIEW SPACE.half_codes AS SELECT half_of_code(code::integer) AS half, ID FROM $key",
 		"CREATE FUNCTION guarded(n integer) RETURNS integer LANGUAGE plpgsql AS \$\$ DECLARE i integer; BEGIN i := (SELECT code FROM $key WHERE code = n); RETURN i; EXCEPTION WHEN OTHERS THEN RETURN 0; END \$\$");
 
 	push @{ $s->{extras} }, [$_] for @views, grep { chance(0.4) } @properties;
